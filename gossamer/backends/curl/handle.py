@@ -1,0 +1,206 @@
+"""One easy handle of libcurl, used for one exchange after another.
+
+Setting an option costs as much as parsing a header, so a handle remembers what it was set to: for the next page
+of the same kind only the URL is new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from math import inf
+from time import monotonic
+
+import pycurl
+
+from gossamer.backends.curl.request import (
+    check_exchange,
+    check_literal,
+    check_url,
+    header_lines,
+    set_for_ever,
+    set_method,
+    set_route,
+)
+from gossamer.backends.curl.response import Head, count_fields, most_lines, read_head
+from gossamer.model.addresses import AddressGuard
+from gossamer.ports.transport import Answer, Exchange, FetchError
+
+_NOTHING = Exchange(url="", http_version="1.1", method="")
+"""Equal to no exchange that can be sent, so the first one sets everything."""
+
+
+class Handle:
+    """An easy handle and what is known of the exchange it carries now."""
+
+    head: Head | None
+    refusal: FetchError | None
+    future: asyncio.Future[None] | None
+
+    def __init__(self, guard: AddressGuard, ca_file: str) -> None:
+        self._guard = guard
+        self._known = _NOTHING
+        self._chunks: list[bytes] = []
+        self.curl = curl = pycurl.Curl()
+        set_for_ever(curl, ca_file)
+        curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
+        curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_dial)
+        curl.setopt(pycurl.PREREQFUNCTION, self._on_send)
+        self.lines: deque[bytes] = deque(maxlen=0)
+        self.future = None
+        self._forget(_NOTHING)
+
+    def load(self, exchange: Exchange) -> None:
+        """Make ready for one exchange; raises `FetchError` or `ValueError` for one that can not be sent."""
+        check_url(exchange.url)
+        if exchange.proxy is not None:
+            check_literal(exchange, self._guard)
+        self._forget(exchange)
+        try:
+            self._set(exchange)
+        except BaseException:
+            self._known = _NOTHING  # half of the options are set
+            raise
+        self._known = exchange
+
+    def answer(self) -> Answer:
+        """What came, once libcurl has said that the exchange is over and well."""
+        exchange, lines = self.exchange, self.lines
+        if self.refusal is not None:
+            raise self.refusal
+        head = self.head
+        if head is None:
+            head = read_head(lines, exchange.caps)
+        elif lines[-1] != b"\r\n" or len(lines) > exchange.caps.header_fields:
+            count_fields(lines, sum(map(len, lines)), exchange.caps)
+        getinfo = self.curl.getinfo
+        wire = getinfo(pycurl.SIZE_DOWNLOAD_T)
+        if wire > exchange.caps.wire:
+            raise FetchError("too_large", f"more than {exchange.caps.wire} bytes on the wire")
+        chunks = self._chunks
+        return Answer(
+            head.status,
+            head.headers,
+            chunks[0] if len(chunks) == 1 else b"".join(chunks),
+            self.sent_at,
+            max(0.0, getinfo(pycurl.STARTTRANSFER_TIME) - getinfo(pycurl.PRETRANSFER_TIME)),
+            monotonic() - self.started,
+            wire,
+            head.http_version,
+            self.address,
+        )
+
+    def release(self) -> None:
+        """Let go of the exchange, so that an idle handle holds no page in memory."""
+        self._chunks.clear()
+        self.lines.clear()
+        self.head = self.refusal = None
+        self.future = None
+
+    def received(self) -> int:
+        """Body bytes that came over the wire so far."""
+        return int(self.curl.getinfo(pycurl.SIZE_DOWNLOAD_T))
+
+    def headers_ended(self) -> bool:
+        if self.head is not None:
+            return True
+        lines = self.lines
+        if not lines or lines[-1].strip():
+            return False
+        status_line = next((line for line in reversed(lines) if line.startswith(b"HTTP/")), b"")
+        return status_line.split(b" ", 2)[1:2] >= [b"2"]
+
+    def _forget(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self._chunks.clear()
+        self.lines.clear()
+        self.head = None
+        self.refusal = None
+        self.blocked = False
+        self.connections = 0
+        self.address = ""
+        self.result = 0
+        self.text = ""
+        self.sent_at = inf
+        self.started = now = monotonic()
+        self.next_look = now + min(exchange.deadlines.connect, exchange.deadlines.total)
+        self.window_start = inf
+        self.window_bytes = 0
+
+    def _set(self, exchange: Exchange) -> None:
+        curl, known = self.curl, self._known
+        curl.setopt(pycurl.URL, exchange.url)
+        if exchange.method != known.method or exchange.body is not None or known.body is not None:
+            check_exchange(exchange)
+            set_method(curl, exchange)
+            curl.setopt(pycurl.HTTPHEADER, header_lines(exchange))
+        elif exchange.headers != known.headers:
+            curl.setopt(pycurl.HTTPHEADER, header_lines(exchange))
+        if (
+            exchange.caps is not known.caps
+            or exchange.proxy != known.proxy
+            or exchange.http_version != known.http_version
+            or exchange.verify_tls is not known.verify_tls
+        ):
+            check_exchange(exchange)
+            set_route(curl, exchange)
+            most = most_lines(exchange.caps)
+            if most != self.lines.maxlen:
+                self.lines = deque(maxlen=most)
+                curl.setopt(pycurl.HEADERFUNCTION, self.lines.append)
+
+    def _on_body(self, chunk: bytes) -> int | None:
+        if self.head is None:
+            # The first bytes of the body: a head that breaks a rule ends the exchange and its connection here.
+            try:
+                self.head = read_head(self.lines, self.exchange.caps)
+            except FetchError as error:
+                self.refusal = error
+                return 0
+            self.window_start = now = monotonic()
+            self.next_look = min(self.next_look, now + self.exchange.deadlines.min_rate_window)
+        self._chunks.append(chunk)
+        return None
+
+    def _on_dial(self, _purpose: int, address: pycurl.CurlSockAddr) -> _Dialled | int:
+        ip, scope = address.addr[0], address.addr[3] if len(address.addr) > 3 else 0
+        if scope or not self._guard.permits(ip, allow_private=self.exchange.allow_private):
+            self.blocked = True
+            return int(pycurl.SOCKET_BAD)
+        try:
+            dialled = _Dialled(socket.socket(address.family, address.socktype, address.protocol).detach())
+        except OSError:  # no such family here, or no descriptor left: libcurl then says "connect"
+            return int(pycurl.SOCKET_BAD)
+        self.connections += 1
+        return dialled
+
+    def _on_send(self, ip: str, _local_ip: str, _port: int, _local_port: int) -> int:
+        """The connection stands and the request is about to leave.
+
+        Judged again, since the connection may come from the pool, where an exchange with more freedom left it. One
+        refused address among those tried is enough: a name that points inside *and* outside is not answered.
+        """
+        if self.blocked or not self._guard.permits(ip, allow_private=self.exchange.allow_private):
+            self.blocked = True
+            return int(pycurl.PREREQFUNC_ABORT)
+        self.address = ip
+        self.sent_at = now = monotonic()
+        self.next_look = min(self.next_look, now + self.exchange.deadlines.header)
+        return int(pycurl.PREREQFUNC_OK)
+
+
+class _Dialled:
+    """A fresh socket on its way to libcurl, which takes a duplicate and drops this one."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def __del__(self) -> None:
+        os.close(self._fd)

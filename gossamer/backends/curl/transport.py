@@ -1,0 +1,158 @@
+"""The fetching transport on libcurl: one multi handle on the event loop, easy handles used again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+from collections.abc import Iterable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import pycurl
+
+from gossamer.backends.curl.engine import Engine
+from gossamer.backends.curl.failures import failure
+from gossamer.backends.curl.handle import Handle
+from gossamer.backends.curl.trust import find_ca_file
+from gossamer.backends.curl.watch import Watch
+from gossamer.model.addresses import AddressGuard, Network
+from gossamer.ports.transport import Answer, Exchange, FetchError, TransportStatistics
+
+_IDLE_HANDLES = 256
+
+
+class CurlTransport:
+    """Carries exchanges by libcurl; see `gossamer.ports.transport.Transport` for what is promised.
+
+    Every dialled address passes the guard, that of a proxy too: name a proxy's network in `allow_net` if it is not a
+    public one. Idle connections are kept up to `idle_connections`, whatever their hosts.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_net: Iterable[str | Network] = (),
+        ca_file: str | os.PathLike[str] | None = None,
+        idle_connections: int = 512,
+    ) -> None:
+        self._guard = AddressGuard(allow_net)
+        self._ca_file = find_ca_file(ca_file)
+        self._idle_connections = idle_connections
+        self._idle: list[Handle] = []
+        self._open: dict[pycurl.Curl, Handle] = {}
+        self._engine: Engine | None = None
+        self._closed = False
+        self._sent = self._answered = self._failed = self._cancelled = 0
+        self._connections = self._blocked = self._wire_bytes = 0
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        raise_descriptor_limit()
+        self._loop = loop
+        self._engine = Engine(loop, self._on_end, self._idle_connections)
+        self._watch = Watch(loop, self._open.values, self._abort)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def send(self, exchange: Exchange) -> Answer:
+        if self._engine is None or self._closed:
+            raise RuntimeError("the transport is not open: use it inside `async with`")
+        handle = self._idle.pop() if self._idle else Handle(self._guard, self._ca_file)
+        try:
+            handle.load(exchange)
+            handle.future = future = self._loop.create_future()
+            self._open[handle.curl] = handle
+            self._sent += 1
+            self._watch.wake()
+            self._engine.add(handle.curl)
+            await future
+            answer = self._answer(handle)
+        except FetchError:
+            self._failed += 1
+            raise
+        except asyncio.CancelledError:
+            self._cancelled += 1
+            self._detach(handle)
+            raise
+        finally:
+            self._recycle(handle)
+        self._answered += 1
+        self._wire_bytes += answer.wire_bytes
+        return answer
+
+    def statistics(self) -> TransportStatistics:
+        return TransportStatistics(
+            open=len(self._open),
+            sent=self._sent,
+            answered=self._answered,
+            failed=self._failed,
+            cancelled=self._cancelled,
+            connections_opened=self._connections,
+            addresses_blocked=self._blocked,
+            wire_bytes=self._wire_bytes,
+        )
+
+    async def aclose(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._engine is None:
+            return
+        self._watch.close()
+        for handle in tuple(self._open.values()):
+            self._detach(handle)
+            if handle.future is not None:
+                handle.future.cancel()
+        self._engine.close()
+        for handle in self._idle:
+            handle.curl.close()
+        self._idle.clear()
+
+    def _answer(self, handle: Handle) -> Answer:
+        if handle.blocked:
+            self._blocked += 1
+            raise FetchError("blocked_address", "the host's address may not be fetched from")
+        if handle.refusal is not None:
+            raise handle.refusal
+        if handle.result:
+            raise failure(handle.result, handle.text, proxied=handle.exchange.proxy is not None)
+        return handle.answer()
+
+    def _on_end(self, curl: pycurl.Curl, result: int, text: str) -> None:
+        """libcurl is through with an exchange, and the engine has taken its handle out."""
+        handle = self._open.pop(curl)
+        handle.result, handle.text = result, text
+        if handle.future is not None and not handle.future.done():
+            handle.future.set_result(None)
+
+    def _abort(self, handle: Handle, error: FetchError) -> None:
+        self._detach(handle)
+        if handle.future is not None and not handle.future.done():
+            handle.future.set_exception(error)
+
+    def _detach(self, handle: Handle) -> None:
+        if self._engine is not None and self._open.pop(handle.curl, None) is not None:
+            self._engine.remove(handle.curl)
+
+    def _recycle(self, handle: Handle) -> None:
+        self._connections += handle.connections
+        handle.release()
+        if self._closed or len(self._idle) >= _IDLE_HANDLES:
+            handle.curl.close()
+        else:
+            self._idle.append(handle)
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process have as many descriptors as the system allows it: thousands of exchanges need them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard or soft == resource.RLIM_INFINITY:
+        # Some systems name a limit they do not grant. The soft one then holds, and too many sockets say so.
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,131 @@
+"""`MemoryFrontier`: the contract's calls on the ledger in memory."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from gossamer.backends.memory.commands import Commands
+from gossamer.backends.memory.rows import Task
+from gossamer.model.host import HostView
+from gossamer.model.hostrow import view
+from gossamer.model.record import Leases, Link, Outcome, Pushed, State
+from gossamer.model.task import Command, SessionLost, TaskEnded, TaskSpec, TaskView
+from gossamer.ports.clock import Clock
+from gossamer.ports.frontier import Explained
+
+
+class MemoryFrontier(Commands):
+    """A frontier that lives and dies with its process. Whatever may be refused is refused before anything changes."""
+
+    partitions = 1
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.incarnation = secrets.token_hex(8)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        return None
+
+    # FrontierStore
+
+    async def open_task(self, spec: TaskSpec) -> TaskView:
+        self._enter()
+        task = self._tasks.setdefault(spec.name, Task(spec, self._now))
+        return task.view(self._now)
+
+    async def tasks(self, names: Sequence[str] | None = None) -> list[TaskView]:
+        now = self._clock.now()
+        return [task.view(now) for name, task in self._tasks.items() if names is None or name in names]
+
+    async def push(self, task: str, links: Sequence[Link]) -> Pushed:
+        self._enter()
+        row = self._task(task)
+        if row.is_over:
+            raise TaskEnded(
+                f"The task is {row.state.value} and takes no more URLs",
+                where=task,
+                hint="submit a new task, or reopen this one with retry-failed",
+            )
+        new = self._push(row, links)
+        self._refresh()
+        return Pushed(new, len(links) - new)
+
+    async def lease(self, session: str, want: Mapping[str, int]) -> Leases:
+        self._enter()
+        if session not in self._sessions:
+            raise SessionLost(
+                "The session has ended", where=session, hint="open a new one and forget its leases"
+            )
+        self._know(want)
+        self._tick()
+        self._refresh()
+        return self._lease(session, want)
+
+    async def settle(self, session: str, outcomes: Sequence[Outcome], want: Mapping[str, int]) -> Leases:
+        self._enter()
+        self._know(want)
+        self._tick()
+        return self._settle(session, outcomes, want)
+
+    async def control(
+        self, task: str, command: Command, *, reason: str = "", spec: TaskSpec | None = None
+    ) -> TaskView:
+        self._enter()
+        row = self._task(task)
+        self._control(row, command, reason, spec)
+        return row.view(self._now)
+
+    def _know(self, want: Mapping[str, int]) -> None:
+        for name in want:
+            self._task(name)
+
+    # Oversight
+
+    async def counters(self, task: str) -> dict[str, int]:
+        row = self._task(task)
+        seen = row.view(self._clock.now())
+        counts = {
+            name: row.counts[name]
+            for name in ("done", "failed", "skipped", "items", "retried", "stale", "bytes")
+        }
+        counts |= {name: value for name, value in row.counts.items() if value}
+        return counts | {
+            "discovered": seen.discovered,
+            "pending": seen.pending,
+            "leased": seen.leased,
+            "cancelled": seen.discovered - seen.terminal if row.is_over else 0,
+            "pages": row.pages,
+        }
+
+    async def samples(self, task: str) -> dict[str, list[str]]:
+        return {counter: list(kept) for counter, kept in self._task(task).samples.items()}
+
+    async def explain(self, task: str, key: bytes, host: str) -> Explained | None:  # noqa: ARG002 (one partition)
+        row = self._task(task)
+        record = row.records.get(key)
+        if record is None:
+            return None
+        now = self._clock.now()
+        cancelled = row.is_over and record.state in (State.PENDING, State.LEASED)
+        return Explained(
+            url=record.link.url,
+            state=State.CANCELLED if cancelled else record.state,
+            code=row.reason if cancelled else record.code,
+            depth=record.link.depth,
+            priority=record.priority,
+            retries=record.retries,
+            crashes=record.crashes,
+            suspect=record.suspect,
+            found_on=record.found_on,
+            due_in=max(record.due - now, 0.0) if record.due is not None else 0.0,
+            host=view(record.lane.host.row, now),
+        )
+
+    async def hosts(self, names: Sequence[str]) -> dict[str, HostView]:
+        now = self._clock.now()
+        return {name: view(self._hosts[name].row, now, robots=True) for name in names if name in self._hosts}

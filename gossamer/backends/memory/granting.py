@@ -1,0 +1,144 @@
+"""Leases: which records a session may have now, host by host in the order in which they became ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gossamer.backends.memory.ledger import Ledger
+from gossamer.backends.memory.rows import Host, Lane, Lease, Record, Task
+from gossamer.model.hostrow import NO_LIMIT, knows_robots
+from gossamer.model.record import Grant, Kind, Leases, State
+from gossamer.model.task import TaskState
+
+
+class Granting(Ledger):
+    """The grants of one call."""
+
+    def _lease(self, session: str, want: Mapping[str, int]) -> Leases:
+        answer = Leases()
+        wanted: list[Task] = []
+        for name, n in want.items():
+            task = self._task(name)
+            if task.state is TaskState.RUNNING:
+                answer.grants += self._grant(session, task, n)
+                wanted.append(task)
+            else:
+                answer.ended[name] = task.state.value
+        answer.wait = min((self._wait(task) for task in wanted), default=None, key=_soonest)
+        return answer
+
+    def _grant(self, session: str, task: Task, n: int) -> list[Grant]:
+        """Up to n grants from at most n lanes; the hosts move behind those that waited longer."""
+        grants: list[Grant] = []
+        granted: set[Host] = set()
+        for lane in self._ready_lanes(task)[:n]:
+            if len(grants) == n:
+                break
+            fresh = self._grant_from(session, lane, n - len(grants))
+            grants += fresh
+            if fresh:
+                granted.add(lane.host)
+        self._refresh(granted)
+        self._check_end(task)
+        return grants
+
+    def _ready_lanes(self, task: Task) -> list[Lane]:
+        ready = [
+            lane for lane in task.lanes.values() if lane.ready_at is not None and lane.ready_at <= self._now
+        ]
+        return sorted(ready, key=lambda lane: (lane.ready_at, lane.host.id))
+
+    def _grant_from(self, session: str, lane: Lane, n: int) -> list[Grant]:
+        if self._is_spent(lane):
+            # The budget was cut by an update, or its closure lifted by retry-failed: nothing will come to close it.
+            self._close_lane(lane, State.SKIPPED, "budget")
+            return []
+        if self._lacks_robots(lane):
+            return [self._grant_robots(session, lane)] if self._may_ask_robots(lane) else []
+        front = lane.queue[: min(n, self._room(lane))]
+        del lane.queue[: len(front)]
+        return [self._grant_record(session, lane, record) for record in front]
+
+    # What a lane may have
+
+    def _is_spent(self, lane: Lane) -> bool:
+        budget = lane.task.spec.wish.pages_per_host
+        return bool(lane.host.row.name) and budget is not None and lane.pages >= budget
+
+    def _lacks_robots(self, lane: Lane) -> bool:
+        return lane.task.spec.wish.robots and not knows_robots(lane.host.row, self._now)
+
+    def _may_ask_robots(self, lane: Lane) -> bool:
+        return not lane.host.row.robots_open and self._free_slots(lane.host) > 0
+
+    def _room(self, lane: Lane) -> int:
+        """How many records may be leased from here: slots of the host, budget at the host, budget of the task."""
+        room = self._free_slots(lane.host)
+        if not lane.host.row.name:
+            return room
+        spec, task = lane.task.spec, lane.task
+        here = (
+            NO_LIMIT
+            if spec.wish.pages_per_host is None
+            else spec.wish.pages_per_host - lane.pages - lane.open
+        )
+        all_over = NO_LIMIT if spec.max_pages is None else spec.max_pages - task.pages - task.leased_pages
+        return max(min(room, here, all_over), 0)
+
+    def _wait(self, task: Task) -> float | None:
+        """Seconds until the task may be granted something more; None when nothing is in sight."""
+        lanes = task.lanes.values()
+        times = [lane.ready_at for lane in lanes if lane.ready_at is not None and self._is_expected(lane)]
+        times += [
+            record.due for record in self._delayed if record.due is not None and record.lane.task is task
+        ]
+        waits = [max(time - self._now, 0.0) for time in times]
+        return min(waits, default=None)
+
+    def _is_expected(self, lane: Lane) -> bool:
+        """Whether a lane becomes ready later, or is ready and was left only because the caller wanted no more."""
+        if (lane.ready_at or 0.0) > self._now or self._is_spent(lane):
+            return True
+        return self._may_ask_robots(lane) if self._lacks_robots(lane) else self._room(lane) > 0
+
+    # The grants themselves
+
+    def _grant_robots(self, session: str, lane: Lane) -> Grant:
+        lane.host.row.robots_open = True
+        number = self._open_lease(session, lane, None)
+        name = lane.host.row.name
+        url = f"{lane.host.scheme}://{name}/robots.txt"
+        return Grant(number, lane.task.spec.name, Kind.ROBOTS, url, name, 0, 0, 0, b"", 0, 0, suspect=False)
+
+    def _grant_record(self, session: str, lane: Lane, record: Record) -> Grant:
+        record.state = State.LEASED
+        number = self._open_lease(session, lane, record)
+        link = record.link
+        return Grant(
+            number,
+            lane.task.spec.name,
+            link.kind,
+            link.url,
+            link.host,
+            record.priority,
+            link.depth,
+            link.hops,
+            record.request,
+            record.retries,
+            record.crashes,
+            record.suspect,
+        )
+
+    def _open_lease(self, session: str, lane: Lane, record: Record | None) -> int:
+        self._last_lease += 1
+        self._leases[self._last_lease] = Lease(self._last_lease, session, lane, record)
+        lane.host.row.open += 1
+        if record is not None:
+            lane.open += 1
+            lane.task.leased += 1
+            lane.task.leased_pages += record.kind is Kind.PAGE
+        return self._last_lease
+
+
+def _soonest(wait: float | None) -> float:
+    return float("inf") if wait is None else wait

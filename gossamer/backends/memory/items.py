@@ -1,0 +1,24 @@
+"""The item log and its readers' cursors."""
+
+from __future__ import annotations
+
+from gossamer.backends.memory.lives import Lives
+
+
+class Items(Lives):
+    """`ports.frontier.ItemLog` in memory. There is one partition, so its number is not looked at."""
+
+    async def read(self, task: str, partition: int, after: int, limit: int) -> list[tuple[int, bytes]]:  # noqa: ARG002
+        return [item for item in self._task(task).items if item[0] > after][:limit]
+
+    async def cursor(self, task: str, partition: int, sink: str) -> tuple[int, bytes]:  # noqa: ARG002
+        self._enter()
+        return self._task(task).sinks.setdefault(sink, (0, b""))
+
+    async def advance(self, task: str, partition: int, sink: str, number: int, state: bytes = b"") -> None:  # noqa: ARG002
+        self._enter()
+        row = self._task(task)
+        if number >= row.sinks.get(sink, (0, b""))[0]:
+            row.sinks[sink] = (number, state)
+        held = min(number for number, _ in row.sinks.values())
+        row.items = [item for item in row.items if item[0] > held]

@@ -1,0 +1,212 @@
+"""How records move: made, queued, delayed, ended, closed off with their host, revived; and when a task is complete."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice, takewhile
+
+from gossamer.backends.memory.rows import Host, Lane, Lease, Record, Session, Task
+from gossamer.model.hostrow import NO_LIMIT, Asking, HostRow, effective_delay, limit_of, ready_from
+from gossamer.model.record import Kind, Link, State
+from gossamer.model.task import TaskState, UnknownTask
+from gossamer.ports.clock import Clock
+from gossamer.ports.frontier import SESSION_TTL
+
+TICK_DELAYED = 1_000  # delayed records that one call makes due
+TICK_RETRIED = 500  # FAILED records that one call revives
+
+
+class Ledger:
+    """All rows, and the moves that every call is made of. Nothing in here awaits: a call is applied in one piece."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._now = self._called = clock.now()
+        self._tasks: dict[str, Task] = {}
+        self._hosts = {
+            "": Host(0, HostRow(name=""), "")
+        }  # the pseudo host of the seeds comes before all others
+        self._delayed: list[Record] = []  # sorted by (due, id)
+        self._leases: dict[int, Lease] = {}
+        self._sessions: dict[str, Session] = {}
+        self._touched: set[Host] = set()  # hosts of which this call changed what their lanes are ready by
+        self._last_record = self._last_lease = self._last_item = 0
+
+    def _enter(self) -> None:
+        """Begin a call that changes something: read the clock, and forgive the sessions a halt of the whole store."""
+        self._now = self._clock.now()
+        if self._now - self._called > SESSION_TTL:
+            for session in self._sessions.values():
+                session.beat = self._now
+        self._called = self._now
+
+    def _task(self, name: str) -> Task:
+        if name not in self._tasks:
+            raise UnknownTask(
+                f"There is no task named {name!r}", hint="open the task first, or check its name"
+            )
+        return self._tasks[name]
+
+    # Records come
+
+    def _push(self, task: Task, links: Sequence[Link], found_on: str = "") -> int:
+        """Make records of the links that are new; how many were."""
+        new = 0
+        for link in links:
+            host = self._meet(link)
+            known = task.records.get(link.key)
+            if known is None:
+                self._make(task, host, link, found_on)
+                new += 1
+            elif known.state is State.PENDING and link.priority > known.priority:
+                self._raise_priority(known, link.priority)
+        return new
+
+    def _meet(self, link: Link) -> Host:
+        host = self._hosts.get(link.host)
+        if host is None:
+            scheme = link.url.partition(":")[0]
+            host = self._hosts[link.host] = Host(len(self._hosts), HostRow(name=link.host), scheme)
+        return host
+
+    def _make(self, task: Task, host: Host, link: Link, found_on: str) -> None:
+        self._last_record += 1
+        lane = task.lanes.get(link.host) or self._open_lane(task, host)
+        record = Record(self._last_record, link, lane, link.priority, link.request, found_on)
+        task.records[link.key] = record
+        self._give_back(record, link.delay)
+
+    def _open_lane(self, task: Task, host: Host) -> Lane:
+        wish = task.spec.wish
+        lane = Lane(task, host, 0.0 if host.row.name in wish.eager else wish.first_delay)
+        task.lanes[host.row.name] = lane
+        host.lanes.append(lane)
+        return lane
+
+    def _give_back(self, record: Record, delay: float = 0.0) -> None:
+        """The record waits (again): in its queue, or until it is due. In a closed lane it ends instead."""
+        record.state = State.PENDING
+        self._touched.add(record.lane.host)
+        if record.lane.closed:
+            self._end(record, *record.lane.closed)
+        elif delay > 0:
+            record.due = self._now + delay
+            insort(self._delayed, record, key=lambda waiting: (waiting.due, waiting.id))
+        else:
+            insort(record.lane.queue, record, key=lambda waiting: waiting.turn)
+
+    def _raise_priority(self, record: Record, priority: int) -> None:
+        if record.due is None:
+            record.lane.queue.remove(record)
+        record.priority = priority
+        if record.due is None:
+            insort(record.lane.queue, record, key=lambda waiting: waiting.turn)
+
+    # Records end
+
+    def _end(self, record: Record, state: State, code: str) -> None:
+        record.state, record.code, record.due = state, code, None
+        self._count_end(record, 1)
+
+    def _count_end(self, record: Record, by: int) -> None:
+        kind = record.state.name.lower()
+        record.lane.task.counts[kind] += by
+        record.lane.task.counts[f"{kind}:{record.code or 'ok'}"] += by
+
+    def _close_lane(self, lane: Lane, state: State, code: str) -> None:
+        """End all that waits here, and by `closed` all that will ever come."""
+        lane.closed = (state, code)
+        self._touched.add(lane.host)
+        delayed = [record for record in self._delayed if record.lane is lane]
+        if delayed:
+            self._delayed = [record for record in self._delayed if record.lane is not lane]
+        for record in lane.queue + delayed:
+            self._end(record, state, code)
+        lane.queue.clear()
+
+    def _free(self, lease: Lease) -> None:
+        """Delete the lease and give its slot back; what becomes of its record is the caller's to say."""
+        del self._leases[lease.number]
+        lease.lane.host.row.open -= 1
+        self._touched.add(lease.lane.host)
+        if lease.record is None:
+            lease.lane.host.row.robots_open = False
+            return
+        lease.lane.open -= 1
+        lease.lane.task.leased -= 1
+        lease.lane.task.leased_pages -= lease.record.kind is Kind.PAGE
+
+    def _check_end(self, task: Task) -> None:
+        """Complete a task that has reached its budget, or that has nothing left to do."""
+        if task.state is not TaskState.RUNNING:
+            return
+        if task.spec.max_pages is not None and task.pages >= task.spec.max_pages:
+            self._end_task(task, TaskState.COMPLETED, "max_pages")
+            return
+        expects_more = task.seeding or task.spec.keep_open or task.retried_up_to is not None
+        if not expects_more and len(task.records) == task.terminal:
+            self._end_task(task, TaskState.COMPLETED, "")
+
+    def _end_task(self, task: Task, state: TaskState, reason: str) -> None:
+        task.state, task.reason, task.ended = state, reason, self._now
+        task.retried_up_to = None
+
+    # Time passes
+
+    def _tick(self) -> None:
+        """What time alone brings about: delayed records fall due, retry-failed goes on; both in bounded steps."""
+        due = list(islice(takewhile(lambda r: (r.due or 0.0) <= self._now, self._delayed), TICK_DELAYED))
+        del self._delayed[: len(due)]
+        for record in due:
+            record.due = None
+            self._give_back(record)
+        for task in self._tasks.values():
+            if task.retried_up_to is not None:
+                self._retry_some(task, task.retried_up_to)
+
+    def _retry_some(self, task: Task, up_to: int) -> None:
+        """Revive the next FAILED records, each once: what fails again behind the mark stays FAILED."""
+        failed = (r for r in task.records.values() if r.state is State.FAILED and r.id > up_to)
+        found = list(islice(failed, TICK_RETRIED + 1))
+        for record in found[:TICK_RETRIED]:
+            self._revive(record)
+        more = len(found) > TICK_RETRIED
+        task.retried_up_to = found[TICK_RETRIED - 1].id if more else None
+        if not more:
+            self._check_end(task)
+
+    def _revive(self, record: Record) -> None:
+        self._count_end(record, -1)
+        record.code, record.retries, record.crashes, record.suspect = "", 0, 0, False
+        record.lane.closed = None
+        self._give_back(record)
+
+    # Hosts
+
+    def _asking(self, host: Host) -> Asking:
+        """What the considered tasks ask of the host: those that are RUNNING and have something due or leased there."""
+        return [
+            (lane.task.spec.wish, lane.first_delay)
+            for lane in host.lanes
+            if (lane.queue or lane.open) and lane.task.state is TaskState.RUNNING
+        ]
+
+    def _free_slots(self, host: Host) -> int:
+        if not host.row.name:
+            return NO_LIMIT
+        asking = self._asking(host)
+        return max(limit_of(effective_delay(host.row, asking), asking) - host.row.open, 0)
+
+    def _refresh(self, granted: AbstractSet[Host] = frozenset()) -> None:
+        """Say anew when each lane of the touched hosts may be leased from."""
+        for host in self._touched | granted:
+            free, turn = self._free_slots(host), ready_from(host.row, self._now)
+            for lane in host.lanes:
+                waits = host.row.robots_open and lane.task.spec.wish.robots
+                if not lane.queue or lane.closed or waits or free == 0:
+                    lane.ready_at = None
+                elif lane.ready_at is None or lane.ready_at < turn or host in granted:
+                    lane.ready_at = max(self._now, turn)
+        self._touched.clear()

@@ -1,0 +1,168 @@
+"""Links become records: the insert into `known` is the one judge of what is new."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from gossamer.backends.sqlite.database import one
+from gossamer.backends.sqlite.ledger import SEED_HOST, Ledger, TaskRow, text
+from gossamer.model.record import Link, State
+
+OWN_KEYS = 0  # the bucket of authors' own keys, which are unique over all hosts
+
+FILL = """INSERT INTO temp.inbox SELECT key, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
+ value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11 FROM json_each(?)"""
+JUDGE = """INSERT INTO known (task, bucket, k1, k2, id) SELECT ?, bucket, k1, k2, ? + pos FROM temp.inbox WHERE true
+ ON CONFLICT DO NOTHING"""
+RECORD = """INSERT INTO record (id, task, host, parent, url, request, priority, depth, hops, kind)
+ SELECT k.id, k.task, i.host, i.parent, i.url, i.request, i.priority, i.depth, i.hops, i.kind FROM temp.inbox i
+ JOIN known k ON k.task = ? AND k.bucket = i.bucket AND k.k1 = i.k1 AND k.k2 = i.k2 WHERE k.id = ? + i.pos"""
+ENQUEUE = """INSERT INTO queue (task, host, sunk, id)
+ SELECT task, host, -priority, id FROM record WHERE id >= ? AND due IS NULL"""
+POSTPONE = """UPDATE record SET due = ? + i.delay FROM temp.inbox i WHERE i.delay > 0 AND record.id = ? + i.pos AND record.id >= ?"""
+DELAY = "INSERT INTO delayed (due, id, task, host) SELECT due, id, task, host FROM record WHERE id >= ? AND due IS NOT NULL"
+LANES = """INSERT INTO lane (host, task, pending, first_delay)
+ SELECT host, task, sum(due IS NULL), ? FROM record WHERE id >= ? GROUP BY host, task
+ ON CONFLICT DO UPDATE SET pending = lane.pending + excluded.pending"""
+RAISED = """SELECT json_group_array(json_array(id, host, old, new, due)) FROM (
+ SELECT r.id, r.host, r.priority AS old, max(i.priority) AS new, r.due FROM temp.inbox i
+ JOIN known k ON k.task = ? AND k.bucket = i.bucket AND k.k1 = i.k1 AND k.k2 = i.k2
+ JOIN record r ON r.id = k.id
+ WHERE k.id != ? + i.pos AND r.state = 0 AND i.priority > r.priority
+   AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.record = r.id) GROUP BY r.id)"""
+
+
+def push(
+    ledger: Ledger, task: TaskRow, batches: Sequence[tuple[int | None, Sequence[Link]]], hosts: HostIds
+) -> int:
+    """Make records of what is new in (id of the record it was found on, links) batches; how many were new."""
+    total = sum(len(links) for _, links in batches)
+    if not total:
+        return 0
+    db = ledger.db
+    ids = hosts.of(ledger, [link for _, links in batches for link in links])
+    rows = rows_of(batches, ids)
+    base = (one(db, "SELECT max(id) FROM record") or 0) + 1
+    db.execute("DELETE FROM temp.inbox")
+    db.execute(FILL, (text(rows),))
+    new = db.execute(JUDGE, (task.id, base)).rowcount
+    if new:
+        db.execute(RECORD, (task.id, base))
+        if any(link.delay > 0 for _, links in batches for link in links):
+            db.execute(POSTPONE, (ledger.now, base, base))
+            db.execute(DELAY, (base,))
+        db.execute(ENQUEUE, (base,))
+        open_lanes(ledger, task, base)
+        task.discovered += new
+        ledger.changed_tasks.add(task.id)
+        ledger.fed.update({ids[link.host] for _, links in batches for link in links})
+    if new < total:
+        raise_priorities(ledger, task, base)
+    return new
+
+
+def rows_of(
+    batches: Sequence[tuple[int | None, Sequence[Link]]], ids: dict[str, int]
+) -> list[tuple[object, ...]]:
+    links = [link for _, links in batches for link in links]
+    keys = struct.unpack(f"<{2 * len(links)}q", b"".join([link.key for link in links]))
+    parents = [parent for parent, links in batches for _ in links]
+    return [
+        (
+            keys[2 * at],
+            keys[2 * at + 1],
+            host := ids[link.host],
+            OWN_KEYS if link.own_key else host,
+            link.url,
+            link.request.decode() if link.request else None,
+            link.priority,
+            link.depth,
+            link.hops,
+            int(link.kind),
+            parents[at],
+            link.delay,
+        )
+        for at, link in enumerate(links)
+    ]
+
+
+def open_lanes(ledger: Ledger, task: TaskRow, base: int) -> None:
+    """Count the new records into their lanes; a host's first pace is fixed when its lane is made."""
+    wish = task.spec.wish
+    ledger.db.execute(LANES, (wish.first_delay, base))
+    if wish.eager and wish.first_delay:
+        sql = """UPDATE lane SET first_delay = 0 FROM (SELECT h.id FROM json_each(?) j JOIN host h ON h.name = j.value) e
+                 WHERE lane.task = ? AND lane.host = e.id AND first_delay != 0"""
+        ledger.db.execute(sql, (text(wish.eager), task.id))
+    if task.closures:
+        sql = """SELECT DISTINCT l.host, l.closed_state, l.closed_code FROM record r
+                 JOIN lane l ON l.host = r.host AND l.task = r.task WHERE r.id >= ? AND l.closed_state IS NOT NULL"""
+        for host, state, code in ledger.db.execute(sql, (base,)).fetchall():
+            end_lane(ledger, task, host, State(state), code)
+
+
+def raise_priorities(ledger: Ledger, task: TaskRow, base: int) -> None:
+    """A known record that still waits moves up to the higher priority it was found with."""
+    found = msgspec.json.decode(ledger.db.execute(RAISED, (task.id, base)).fetchone()[0])
+    waiting = [(host, -old, record, -new) for record, host, old, new, due in found if due is None]
+    if waiting:
+        sql = """UPDATE queue SET sunk = j.value ->> 3 FROM json_each(?) j
+                 WHERE queue.task = ? AND queue.host = j.value ->> 0 AND queue.sunk = j.value ->> 1 AND queue.id = j.value ->> 2"""
+        ledger.db.execute(sql, (text(waiting), task.id))
+    if found:
+        sql = "UPDATE record SET priority = j.value ->> 3 FROM json_each(?) j WHERE record.id = j.value ->> 0"
+        ledger.db.execute(sql, (text(found),))
+
+
+def end_lane(ledger: Ledger, task: TaskRow, host: int, state: State, code: str) -> None:
+    """Close the task's lane on this host and end what waits there: one order, however many records."""
+    db = ledger.db
+    ledger.write_lanes()
+    ended = db.execute(
+        """UPDATE record SET state = ?, code = ? WHERE id IN (SELECT id FROM queue WHERE task = ? AND host = ?
+             UNION ALL SELECT id FROM delayed WHERE task = ? AND host = ?)""",
+        (int(state), code, task.id, host, task.id, host),
+    ).rowcount
+    db.execute("DELETE FROM queue WHERE task = ? AND host = ?", (task.id, host))
+    db.execute("DELETE FROM delayed WHERE task = ? AND host = ?", (task.id, host))
+    db.execute(
+        "UPDATE lane SET pending = 0, ready_at = NULL, closed_state = ?, closed_code = ? WHERE host = ? AND task = ?",
+        (int(state), code, host, task.id),
+    )
+    task.closures += 1
+    task.terminal += ended
+    ledger.changed_tasks.add(task.id)
+    ledger.counts[task.id][state.name.lower()] += ended
+    ledger.counts[task.id][f"{state.name.lower()}:{code or 'ok'}"] += ended
+    ledger.touched.add(host)
+
+
+class HostIds:
+    """Names of hosts to their row numbers, remembered. Rows are never removed, so a memory is never wrong."""
+
+    LIMIT = 500_000
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {"": SEED_HOST}
+
+    def forget(self) -> None:
+        """After a rollback: rows that were met in it are not there."""
+        self._ids = {"": SEED_HOST}
+
+    def of(self, ledger: Ledger, links: Iterable[Link]) -> dict[str, int]:
+        """Row numbers for the hosts of these links; hosts met for the first time get theirs in the order given."""
+        fresh = {link.host: link.url.partition(":")[0] for link in links if link.host not in self._ids}
+        if fresh:
+            if len(self._ids) > self.LIMIT:
+                self.forget()
+                return self.of(ledger, links)
+            ledger.db.execute(
+                "INSERT INTO host (name, scheme) SELECT value ->> 0, value ->> 1 FROM json_each(?) WHERE true ON CONFLICT DO NOTHING",
+                (text(list(fresh.items())),),
+            )
+            sql = "SELECT json_group_array(json_array(h.name, h.id)) FROM json_each(?) j JOIN host h ON h.name = j.value"
+            self._ids.update(msgspec.json.decode(ledger.db.execute(sql, (text(list(fresh)),)).fetchone()[0]))
+        return self._ids

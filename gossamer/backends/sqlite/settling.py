@@ -1,0 +1,209 @@
+"""The one transaction that ends attempts: verdicts, links, items, counters and host orders together, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from gossamer.backends.sqlite.ledger import Ledger, TaskRow, text
+from gossamer.backends.sqlite.pushing import HostIds, end_lane, push
+from gossamer.backends.sqlite.sessions import is_alive
+from gossamer.backends.sqlite.tasks import complete, end_task
+from gossamer.model.hostrow import obey
+from gossamer.model.record import REDIRECTED, TERMINAL, Kind, Leases, Outcome, State, Verdict
+from gossamer.model.task import TaskState
+from gossamer.ports.frontier import KEPT_SAMPLES
+
+TOKENS = """SELECT json_group_array(json_array(l.number, l.record, l.task, l.host, l.kind, r.suspect, r.priority)) FROM json_each(?) j
+ JOIN lease l ON l.number = j.value LEFT JOIN record r ON r.id = l.record WHERE l.session = ?"""
+ENDED = """UPDATE record SET state = j.value ->> 1, code = j.value ->> 2 FROM json_each(?) j WHERE record.id = j.value ->> 0"""
+AGAIN = """UPDATE record SET priority = j.value ->> 1, due = j.value ->> 2, retries = retries + (j.value ->> 3),
+ crashes = crashes + (j.value ->> 4), suspect = suspect OR (j.value ->> 4), request = coalesce(j.value ->> 5, request)
+ FROM json_each(?) j WHERE record.id = j.value ->> 0"""
+BACK = "INSERT INTO queue (task, host, sunk, id) SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)"
+LATER = "INSERT INTO delayed (due, id, task, host) SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)"
+
+
+class Token(msgspec.Struct, array_like=True, gc=False):
+    """A lease as it was granted, with what settling must know of its record."""
+
+    number: int
+    record: int | None
+    task: int
+    host: int
+    kind: Kind
+    suspect: bool | int | None
+    priority: int | None
+
+
+_tokens = msgspec.json.Decoder(list[Token])
+
+
+class Settling:
+    """One settle call, from tokens to sums."""
+
+    def __init__(self, ledger: Ledger, ids: HostIds) -> None:
+        self.ledger = ledger
+        self.ids = ids
+        self.ended: list[tuple[int, int, str]] = []
+        self.again: list[tuple[object, ...]] = []
+        self.back: list[tuple[int, int, int, int]] = []
+        self.later: list[tuple[float, int, int, int]] = []
+        self.closing: list[tuple[TaskRow, int, State, str]] = []
+        self.full: dict[tuple[int, int], int] = {}  # pages that this call adds to lanes with a page budget
+        self.tasks: dict[int, list[tuple[int | None, Outcome]]] = {}
+
+    def run(self, session: str, outcomes: Sequence[Outcome], answer: Leases) -> None:
+        ledger, db = self.ledger, self.ledger.db
+        numbers = text([outcome.number for outcome in outcomes])
+        alive = is_alive(db, session)
+        tokens = {}
+        if alive:
+            tokens = {
+                token.number: token
+                for token in _tokens.decode(db.execute(TOKENS, (numbers, session)).fetchone()[0])
+            }
+            db.execute(
+                "DELETE FROM lease WHERE session = ? AND number IN (SELECT value FROM json_each(?))",
+                (session, numbers),
+            )
+        ledger.load_hosts({token.host for token in tokens.values()})
+        for outcome in outcomes:
+            token = tokens.pop(outcome.number, None)
+            if token is None:
+                answer.stale.append(outcome.number)
+            else:
+                self.apply(outcome, token, answer)
+        self.write()
+
+    def apply(self, outcome: Outcome, token: Token, answer: Leases) -> None:
+        ledger = self.ledger
+        task = ledger.task(token.task)
+        row = ledger.hosts[token.host]
+        row.open -= 1
+        ledger.touched.add(token.host)
+        if token.kind is Kind.ROBOTS:
+            row.robots_open = False
+        else:
+            ledger.lanes[token.host, token.task][1] -= 1
+            task.leased -= 1
+            task.leased_pages -= token.kind is Kind.PAGE
+            ledger.changed_tasks.add(task.id)
+        if task.is_over:
+            answer.stale.append(outcome.number)
+            ledger.counts[task.id]["stale"] += 1
+            return
+        obey(row, outcome.host, outcome.sent_ago, ledger.now)
+        if token.record is not None:
+            self.decide(outcome, token, token.record, task)
+            self.tasks.setdefault(task.id, []).append((token.record, outcome))
+        if outcome.host is not None and outcome.host.give_up:
+            self.closing.append((task, token.host, State.FAILED, outcome.host.give_up))
+
+    def decide(self, outcome: Outcome, token: Token, record: int, task: TaskRow) -> None:
+        """Where the record goes: to its end, back to its queue, or to a later hour."""
+        counts = self.ledger.counts[task.id]
+        if outcome.verdict in TERMINAL:
+            self.ended.append((record, int(outcome.verdict), outcome.code))
+            task.terminal += 1
+            state = State(int(outcome.verdict)).name.lower()
+            counts[state] += 1
+            counts[f"{state}:{outcome.code or 'ok'}"] += 1
+            if outcome.verdict is Verdict.DONE and token.kind is Kind.PAGE and outcome.code != REDIRECTED:
+                self.count_page(token, task)
+            return
+        priority = token.priority or 0
+        due = None
+        if outcome.verdict is Verdict.RETRY:
+            priority = priority if outcome.priority is None else outcome.priority
+            due = round(self.ledger.now + outcome.delay, 6) if outcome.delay > 0 else None
+            request = None if outcome.request is None else outcome.request.decode()
+            self.again.append((record, priority, due, int(outcome.burned), int(outcome.crashed), request))
+            counts["retried"] += token.kind is not Kind.SEED
+        if due is None:
+            self.back.append((task.id, token.host, -priority, record))
+            self.ledger.lanes[token.host, task.id][0] += 1
+        else:
+            self.later.append((due, record, task.id, token.host))
+
+    def count_page(self, token: Token, task: TaskRow) -> None:
+        task.pages += 1
+        self.ledger.lanes[token.host, task.id][2] += 1
+        if task.spec.wish.pages_per_host is not None:
+            place = (task.id, token.host)
+            self.full[place] = self.full.get(place, 0) + 1
+
+    def write(self) -> None:
+        db = self.ledger.db
+        for sql, rows in ((ENDED, self.ended), (AGAIN, self.again), (BACK, self.back), (LATER, self.later)):
+            if rows:
+                db.execute(sql, (text(rows),))
+        self.close_full_lanes()
+        for task, host, state, code in self.closing:
+            end_lane(self.ledger, task, host, state, code)
+        for task_id, settled in self.tasks.items():
+            self.write_effects(self.ledger.task(task_id), settled)
+        for task_id in self.tasks:
+            task = self.ledger.task(task_id)
+            if task.spec.max_pages is not None and task.pages >= task.spec.max_pages and not task.is_over:
+                end_task(self.ledger, task, TaskState.COMPLETED, "max_pages")
+            complete(self.ledger, task)
+
+    def close_full_lanes(self) -> None:
+        self.ledger.write_lanes()
+        for task_id, host in self.full:
+            task = self.ledger.task(task_id)
+            sql = "SELECT pages FROM lane WHERE task = ? AND host = ?"
+            pages = self.ledger.db.execute(sql, (task_id, host)).fetchone()[0]
+            if pages >= (task.spec.wish.pages_per_host or 0):
+                self.closing.append((task, host, State.SKIPPED, "budget"))
+
+    def write_effects(self, task: TaskRow, settled: list[tuple[int | None, Outcome]]) -> None:
+        ledger, db = self.ledger, self.ledger.db
+        push(
+            ledger, task, [(record, outcome.links) for record, outcome in settled if outcome.links], self.ids
+        )
+        items = [item for _, outcome in settled for item in outcome.items]
+        if items:
+            # Each item is a JSON text already; in an array they are one argument, and come out as they went in.
+            db.execute(
+                "INSERT INTO item (task, data) SELECT ?, value FROM json_each(?)",
+                (task.id, b"[" + b",".join(items) + b"]"),
+            )
+            task.items += len(items)
+            ledger.changed_tasks.add(task.id)
+        samples: list[tuple[str, str]] = []
+        for _, outcome in settled:
+            if outcome.counts:
+                ledger.counts[task.id].update(outcome.counts)
+            samples.extend(outcome.samples)
+        if samples:
+            keep_samples(ledger, task, samples)
+
+
+def keep_samples(ledger: Ledger, task: TaskRow, samples: Sequence[tuple[str, str]]) -> None:
+    """The first few examples of each counter stay."""
+    for name, example in samples:
+        sql = """INSERT INTO sample (task, name, place, example)
+                 SELECT ?1, ?2, count(*), ?3 FROM sample WHERE task = ?1 AND name = ?2 HAVING count(*) < ?4"""
+        ledger.db.execute(sql, (task.id, name, example, KEPT_SAMPLES))
+
+
+def settle(
+    ledger: Ledger,
+    ids: HostIds,
+    session: str,
+    outcomes: Sequence[Outcome],
+    want: Mapping[str, int],
+    answer: Leases,
+) -> None:
+    """End the attempts, then lease what the freed slots may take."""
+    from gossamer.backends.sqlite.leasing import lease, tick
+
+    tick(ledger)
+    if outcomes:
+        Settling(ledger, ids).run(session, outcomes, answer)
+    ledger.refresh()
+    if want and is_alive(ledger.db, session):
+        lease(ledger, session, want, answer)

@@ -1,0 +1,119 @@
+"""Tasks: opened once, ordered about by one row's change, ended by whoever settles the last record."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer.backends.sqlite.ledger import Ledger, TaskRow, text
+from gossamer.model.task import (
+    CHANGES,
+    ENDED,
+    LEADS_TO,
+    Command,
+    IllegalChange,
+    TaskEnded,
+    TaskSpec,
+    TaskState,
+)
+
+
+def open_task(ledger: Ledger, spec: TaskSpec) -> TaskRow:
+    sql = "INSERT INTO task (name, spec, state, opened) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    ledger.db.execute(sql, (spec.name, text(spec), TaskState.RUNNING.value, ledger.now))
+    return ledger.named(spec.name)
+
+
+def accepts(task: TaskRow) -> None:
+    """Raise TaskEnded for a task that takes no more URLs."""
+    if task.is_over:
+        raise TaskEnded(
+            f"The task {task.name!r} is {task.state.value} and takes no more URLs",
+            hint="open it with keep_open, or begin a new one",
+        )
+
+
+def control(ledger: Ledger, name: str, command: Command, reason: str, spec: TaskSpec | None) -> TaskRow:
+    task = ledger.named(name)
+    ledger.changed_tasks.add(task.id)
+    if command is Command.SEEDED:
+        task.seeding = False
+    elif command is Command.UPDATE:
+        if spec is None:
+            raise IllegalChange("UPDATE needs the new spec")
+        task.spec_text = text(spec)
+    elif command is Command.RETRY_FAILED:
+        retry_failed(task)
+    else:
+        change(ledger, task, LEADS_TO[command], reason)
+    complete(ledger, task)
+    return task
+
+
+def change(ledger: Ledger, task: TaskRow, to: TaskState, reason: str) -> None:
+    if task.state is to and to in ENDED:
+        return
+    if to not in CHANGES[task.state] or (task.is_over and to not in ENDED and task.state is not to):
+        raise IllegalChange(
+            f"The task {task.name!r} is {task.state.value} and cannot become {to.value}",
+            hint="`gossamer tasks` shows the states; an ended task goes on with `gossamer retry-failed`",
+        )
+    if to in ENDED:
+        end_task(ledger, task, to, reason)
+    else:
+        task.state, task.reason = to, reason
+
+
+def end_task(ledger: Ledger, task: TaskRow, state: TaskState, reason: str) -> None:
+    """One row says that everything still open is CANCELLED."""
+    task.state, task.reason, task.ended = state, reason, ledger.now
+    task.retrying = False
+    ledger.changed_tasks.add(task.id)
+
+
+def complete(ledger: Ledger, task: TaskRow) -> None:
+    """End the task if nothing is PENDING and nothing is LEASED."""
+    idle = task.terminal == task.discovered and not (task.seeding or task.retrying or task.spec.keep_open)
+    if idle and task.state is TaskState.RUNNING:
+        end_task(ledger, task, TaskState.COMPLETED, "")
+
+
+def retry_failed(task: TaskRow) -> None:
+    task.state, task.reason, task.ended = TaskState.RUNNING, "", None
+    task.retrying = True
+
+
+def retry_some(ledger: Ledger, task: TaskRow, limit: int) -> None:
+    """Bring back a bounded number of FAILED records, with a fresh budget and their lanes open."""
+    db = ledger.db
+    sql = "SELECT json_group_array(json_array(id, host, code)) FROM (SELECT * FROM record WHERE task = ? AND state = 3 ORDER BY id LIMIT ?)"
+    found = msgspec.json.decode(db.execute(sql, (task.id, limit)).fetchone()[0])
+    ledger.changed_tasks.add(task.id)
+    if len(found) < limit:
+        task.retrying = False
+    if found:
+        ids = text([row[0] for row in found])
+        db.execute(
+            """INSERT INTO queue (task, host, sunk, id) SELECT r.task, r.host, -r.priority, r.id
+               FROM json_each(?) j JOIN record r ON r.id = j.value""",
+            (ids,),
+        )
+        db.execute(
+            """UPDATE record SET state = 0, code = NULL, retries = 0, crashes = 0, suspect = 0, due = NULL
+               WHERE id IN (SELECT value FROM json_each(?))""",
+            (ids,),
+        )
+        hosts = text(list({row[1] for row in found}))
+        db.execute(
+            """UPDATE lane SET closed_state = NULL, closed_code = NULL
+               WHERE task = ? AND host IN (SELECT value FROM json_each(?))""",
+            (task.id, hosts),
+        )
+        task.terminal -= len(found)
+        counts = ledger.counts[task.id]
+        counts["failed"] -= len(found)
+        for _, host, code in found:
+            counts[f"failed:{code or 'ok'}"] -= 1
+            ledger.lanes[host, task.id][0] += 1
+            ledger.fed.add(host)
+        ledger.write_lanes()
+    complete(ledger, task)

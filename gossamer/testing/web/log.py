@@ -1,0 +1,163 @@
+"""The origin's own record of what reached it, on its own monotonic clock.
+
+Politeness is judged here and never by what a crawler says about itself. One line per connection opened or closed and
+one per exchange (a request and its answer); times are seconds of the origin's clock.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A request and what became of it. Status 0: no answer was sent. `end` is None while it is open."""
+
+    connection: int
+    host: str
+    method: str
+    path: str
+    attempt: int
+    start: float
+    end: float | None = None
+    status: int = 0
+    aborted: bool = False
+    retry_after: float | None = None
+    scheme: str = "http"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.host}{self.path}"
+
+
+@dataclass(slots=True)
+class Line:
+    """A connection as the origin saw it."""
+
+    connection: int
+    host: str
+    opened: float
+    closed: float | None = None
+
+
+@dataclass
+class OriginLog:
+    """Exchanges in the order of their start. Beyond `limit` nothing is kept and `overflowed` counts the loss."""
+
+    path: Path | None = None
+    limit: int = 2_000_000
+    scheme: str = "http"
+    exchanges: list[Exchange] = field(default_factory=list)
+    connections: list[Line] = field(default_factory=list)
+    overflowed: int = 0
+
+    def __post_init__(self) -> None:
+        self._file: TextIO | None = self.path.open("w", encoding="utf-8") if self.path else None
+
+    def opened(self, connection: int, host: str) -> Line:
+        line = Line(connection, host, time.monotonic())
+        if len(self.connections) < self.limit:
+            self.connections.append(line)
+        else:
+            self.overflowed += 1
+        return line
+
+    def closed(self, line: Line) -> None:
+        line.closed = time.monotonic()
+        self._write(line)
+
+    def started(self, connection: int, host: str, method: str, path: str, attempt: int) -> Exchange:
+        exchange = Exchange(connection, host, method, path, attempt, time.monotonic(), scheme=self.scheme)
+        if len(self.exchanges) < self.limit:
+            self.exchanges.append(exchange)
+        else:
+            self.overflowed += 1
+        return exchange
+
+    def ended(self, exchange: Exchange, *, aborted: bool = False) -> None:
+        exchange.end = time.monotonic()
+        exchange.aborted = aborted
+        self._write(exchange)
+
+    def hits(self, url: str) -> int:
+        """How many requests for this URL arrived."""
+        return sum(exchange.url == url for exchange in self.exchanges)
+
+    def hits_by_url(self) -> Counter[str]:
+        return Counter(exchange.url for exchange in self.exchanges)
+
+    def hosts(self) -> list[str]:
+        return sorted({exchange.host for exchange in self.exchanges})
+
+    def lines(self) -> Iterator[str]:
+        """Everything as JSON lines, open exchanges and connections included."""
+        for line in self.connections:
+            yield _encode(line)
+        for exchange in self.exchanges:
+            yield _encode(exchange)
+        if self.overflowed:
+            yield json.dumps({"event": "overflow", "lost": self.overflowed})
+
+    def clear(self) -> None:
+        """Forgets what is kept in memory; a file keeps its lines."""
+        self.exchanges.clear()
+        self.connections.clear()
+        self.overflowed = 0
+
+    def flush(self) -> None:
+        if self._file:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Writes what never ended, then closes the file. Safe to call twice."""
+        if self._file is None:
+            return
+        for line in self.connections:
+            if line.closed is None:
+                self._write(line)
+        for exchange in self.exchanges:
+            if exchange.end is None:
+                self._write(exchange)
+        if self.overflowed:
+            self._file.write(json.dumps({"event": "overflow", "lost": self.overflowed}) + "\n")
+        self._file.close()
+        self._file = None
+
+    @classmethod
+    def parse(cls, lines: Iterable[str]) -> OriginLog:
+        """The log that `lines` or a log file holds, exchanges sorted by their start."""
+        log = cls()
+        for text in lines:
+            if not text.strip():
+                continue
+            row: dict[str, Any] = json.loads(text)
+            match row.pop("event"):
+                case "connection":
+                    log.connections.append(Line(**row))
+                case "exchange":
+                    log.exchanges.append(Exchange(**row))
+                case _:
+                    log.overflowed += row["lost"]
+        log.connections.sort(key=lambda line: line.opened)
+        log.exchanges.sort(key=lambda exchange: exchange.start)
+        return log
+
+    @classmethod
+    def read(cls, path: Path) -> OriginLog:
+        with path.open(encoding="utf-8") as lines:
+            return cls.parse(lines)
+
+    def _write(self, record: Line | Exchange) -> None:
+        if self._file:
+            self._file.write(_encode(record) + "\n")
+
+
+def _encode(record: Line | Exchange) -> str:
+    event = "connection" if isinstance(record, Line) else "exchange"
+    return json.dumps({"event": event, **asdict(record)})

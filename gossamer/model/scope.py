@@ -4,7 +4,8 @@ An entry of `allow` or `deny` is one of
 
 - a host: `example.com` (any port), `example.com:8080`, `*.example.com` (its subdomains), `*` (every host);
 - a URL: `https://example.com/docs/`, or without scheme for both: `example.com/docs/`; or a path on any host: `/admin`.
-  Without a star it is the beginning of a URL; with stars it is a glob that the whole URL (or path) must fit;
+  Without a star it is the beginning of a URL; with stars it is a glob that all of the URL (or path) must fit, where
+  a star in the host stays in the host; a glob that begins with `*`, as `*?print=*`, is matched against the whole URL;
 - `re:` and a regular expression that is searched in the URL.
 
 A denied URL is refused even if it is allowed. Without `allow`, the hosts of the seeds are the task's world, with and
@@ -17,6 +18,7 @@ authors, whose code runs anyway; it sees at most 2,000 characters. Doors open to
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import msgspec
 
@@ -75,16 +77,40 @@ def seed_hosts(url: str) -> tuple[str, ...]:
     return (bare + port, f"www.{bare}{port}")
 
 
+class _Glob(NamedTuple):
+    scheme: str
+    host: str
+    path: str
+
+    def fits(self, scheme: str, host: str, path: str) -> bool:
+        return (
+            glob_matches(self.scheme, scheme)
+            and glob_matches(self.host, host)
+            and glob_matches(self.path, path)
+        )
+
+
 class _Entries:
     """One list of entries, sorted by kind; hosts are answered from a dictionary."""
 
-    __slots__ = ("_beginnings", "_domains", "_globs", "_hosts", "_known", "_path_globs", "_paths", "_regexes")
+    __slots__ = (
+        "_beginnings",
+        "_domains",
+        "_globs",
+        "_hosts",
+        "_known",
+        "_path_globs",
+        "_paths",
+        "_regexes",
+        "_url_globs",
+    )
 
     def __init__(self, entries: tuple[str, ...], setting: str, *, subdomains: bool) -> None:
         self._hosts: set[str] = set()
         self._domains: tuple[str, ...] = ()
         self._beginnings: tuple[str, ...] = ()
-        self._globs: tuple[str, ...] = ()
+        self._globs: tuple[_Glob, ...] = ()
+        self._url_globs: tuple[str, ...] = ()
         self._paths: tuple[str, ...] = ()
         self._path_globs: tuple[str, ...] = ()
         self._regexes: tuple[re.Pattern[str], ...] = ()
@@ -93,8 +119,9 @@ class _Entries:
             try:
                 self._add(entry.strip(), subdomains=subdomains)
             except (InvalidURL, re.error, ValueError) as error:
+                why = error.what if isinstance(error, InvalidURL) else error
                 raise SettingsError(
-                    f"`{entry[:MAX_ENTRY]}` is no host, URL or pattern: {error}",
+                    f"`{entry[:MAX_ENTRY]}` is no host, URL or pattern: {why}",
                     where=f"setting `{setting}`",
                     hint="write example.com, *.example.com, https://example.com/docs/* or re:…",
                 ) from None
@@ -120,11 +147,15 @@ class _Entries:
         )
 
     def _match_url(self, url: str) -> bool:
-        if url.startswith(self._beginnings) or any(glob_matches(glob, url) for glob in self._globs):
+        if url.startswith(self._beginnings) or any(glob_matches(glob, url) for glob in self._url_globs):
             return True
-        if self._paths or self._path_globs:
-            path = url[url.find("/", 8) :]
+        if self._paths or self._path_globs or self._globs:
+            end = url.find("/", 8)
+            path = url[end:]
             if path.startswith(self._paths) or any(glob_matches(glob, path) for glob in self._path_globs):
+                return True
+            scheme, _, host = url[:end].partition("://")
+            if any(glob.fits(scheme, host, path) for glob in self._globs):
                 return True
         return any(regex.search(url, 0, _REGEX_SEES) for regex in self._regexes)
 
@@ -138,7 +169,7 @@ class _Entries:
                 self._path_globs += (entry,)
             else:
                 self._paths += (entry,)
-        elif "/" in entry:
+        elif "/" in entry or "?" in entry:
             self._add_url(entry)
         elif entry == "*":
             self._hosts.add(entry)
@@ -151,17 +182,16 @@ class _Entries:
                 self._domains += ("." + host,)
 
     def _add_url(self, entry: str) -> None:
-        scheme, separator, rest = entry.partition("://")
-        if "*" in entry:
-            # A glob cannot be parsed as a URL: its host is put in lower case, the rest stays as written.
-            whole = rest if separator else entry
-            host, slash, path = whole.partition("/")
-            start = f"{scheme.lower()}://" if separator else ("" if whole.startswith("*") else "*://")
-            self._globs += (f"{start}{host.lower()}{slash}{path}",)
-        elif separator:
-            self._beginnings += (canonical(entry),)
+        scheme, separator, rest = entry.partition("://") if "://" in entry else ("*", "", entry)
+        if "*" not in entry:
+            schemes = (scheme,) if separator else ("https", "http")
+            self._beginnings += tuple(canonical(f"{name}://{rest}") for name in schemes)
+        elif entry.startswith("*") and not entry.startswith("*."):
+            self._url_globs += (entry,)
         else:
-            self._beginnings += (canonical(f"https://{entry}"), canonical(f"http://{entry}"))
+            # Host and path are matched apart: `https://*.a.com/x*` must not let https://evil.org/.a.com/x in.
+            host, slash, path = rest.partition("/")
+            self._globs += (_Glob(scheme.lower(), host.lower(), slash + path if slash else "/*"),)
 
 
 def _host(entry: str) -> str:

@@ -48,8 +48,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_errors: Annotated[int | None, doc("The task fails after so many FAILED pages", ge=1)] = None
     pages_per_host: Annotated[int | None, doc("Pages taken of one host", ge=1)] = None
     pages_per_pattern: Annotated[
-        int | None, doc("URLs taken of one URL pattern (/list?page={n}) of a host", ge=1)
-    ] = 10_000
+        int | None, doc("URLs that a worker takes of one URL pattern (/list?page={n}) of a host", ge=1)
+    ] = None
 
     # How politely
     concurrency: Annotated[int, doc("Open exchanges in one worker", ge=1, le=20_000)] = 64
@@ -81,6 +81,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     http_version: Annotated[Literal["auto", "1.1", "2", "3"], doc("HTTP version")] = "auto"
     verify_tls: Annotated[bool, doc("Check certificates")] = True
     ca_file: Annotated[str | None, doc("Certificates to trust instead of the system's")] = None
+    allow_ports: Annotated[tuple[int, ...], doc("Ports of other services (such as 6379) that a web server really listens on")] = ()
     allow_net: Annotated[
         tuple[str, ...], doc("Networks (CIDR) that may be dialled although they are not public")
     ] = ()

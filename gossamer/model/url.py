@@ -204,20 +204,26 @@ def is_public_suffix(domain: str) -> bool:
 
 def glob_matches(glob: str, text: str) -> bool:
     """True if the whole text fits; `*` is any run of characters. Linear: no backtracking, whatever the pattern."""
-    first, *rest = glob.split("*")
-    if not rest:
+    first, middle, last = _glob_parts(glob)
+    if last is None:
         return text == first
-    last = rest.pop()
     stop = len(text) - len(last)
     if stop < len(first) or not text.startswith(first) or not text.endswith(last):
         return False
     at = len(first)
-    for part in rest:
+    for part in middle:
         found = text.find(part, at, stop)
         if found < 0:
             return False
         at = found + len(part)
     return True
+
+
+@lru_cache(maxsize=1024)
+def _glob_parts(glob: str) -> tuple[str, tuple[str, ...], str | None]:
+    """What must come first, then between the stars, then last; without a star there is no last."""
+    first, *rest = glob.split("*")
+    return (first, tuple(filter(None, rest[:-1])), rest[-1]) if rest else (first, (), None)
 
 
 def fingerprint(method: str, url: str, body: bytes | None = None) -> bytes:

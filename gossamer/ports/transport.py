@@ -122,7 +122,7 @@ class Answer(Struct, frozen=True, gc=False):
     address: str
     """The address dialled: the proxy's if one was used. For logs and politeness, never for error texts."""
     truncated: bool = False
-    """The body is a beginning only. A transport that raises `too_large` instead never sets it."""
+    """The body is a beginning only: what came behind it could not be decoded. One that passes a cap is an error."""
 
     def header(self, name: str) -> str | None:
         """The first value of a field, whatever its case."""

@@ -40,7 +40,9 @@ class Live:
 
     def __init__(self, stream: TextIO, *, console: Console | None = None) -> None:
         self._console = console or Console(file=stream, highlight=False, markup=False, emoji=False)
-        self._live = RichLive(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
+        self._live = RichLive(
+            console=self._console, auto_refresh=False, transient=True, redirect_stdout=False
+        )
         self._frame = Frame()
         self._next = 0.0
         self._note = ""
@@ -148,7 +150,9 @@ def _state(now: Snapshot) -> str:
     return " · ".join(said)
 
 
-def _figure(label: str, figure: str, beside: str, style: str = PLAIN, *, spark: str = "") -> list[tuple[str, str]]:
+def _figure(
+    label: str, figure: str, beside: str, style: str = PLAIN, *, spark: str = ""
+) -> list[tuple[str, str]]:
     row = [(f"{label:<10}", QUIET), (f"{figure:>11}", style), (f"    {beside:<12}", QUIET)]
     if spark:
         row.append((f" {spark}", GOOD))

@@ -76,7 +76,9 @@ def find_file(named: Path | None = None, *, folder: Path | None = None) -> Path 
     if named is not None:
         if not named.is_file():
             raise SettingsError(
-                "The settings file does not exist", where=str(named), hint="check the path given with --config"
+                "The settings file does not exist",
+                where=str(named),
+                hint="check the path given with --config",
             )
         return named
     here = (folder or Path.cwd()) / FILE_NAME
@@ -171,7 +173,9 @@ def _in_file(file: Path | None, spider: str | None) -> Iterator[tuple[str, Given
     spiders = table.pop("spiders", {})
     if not isinstance(spiders, dict) or not all(isinstance(own, dict) for own in spiders.values()):
         raise SettingsError(
-            "`spiders` must hold one table a spider", where=str(file), hint="write [spiders.NAME] above its settings"
+            "`spiders` must hold one table a spider",
+            where=str(file),
+            hint="write [spiders.NAME] above its settings",
         )
     for name, value in table.items():
         yield name, Given(value, _place(file, text, name))
@@ -187,14 +191,20 @@ def _in_file(file: Path | None, spider: str | None) -> Iterator[tuple[str, Given
 def _read(file: Path) -> str:
     try:
         if file.stat().st_size > MAX_FILE:
-            raise SettingsError("The settings file is larger than 1 MiB", where=str(file), hint="name another file")
+            raise SettingsError(
+                "The settings file is larger than 1 MiB", where=str(file), hint="name another file"
+            )
         return file.read_text("utf-8")
     except OSError as error:
         raise SettingsError(
-            f"The settings file cannot be read: {error.strerror}", where=str(file), hint="check its permissions"
+            f"The settings file cannot be read: {error.strerror}",
+            where=str(file),
+            hint="check its permissions",
         ) from None
     except UnicodeDecodeError:
-        raise SettingsError("The settings file is not UTF-8", where=str(file), hint="save it as UTF-8") from None
+        raise SettingsError(
+            "The settings file is not UTF-8", where=str(file), hint="save it as UTF-8"
+        ) from None
 
 
 def _parse(file: Path, text: str) -> dict[str, Any]:

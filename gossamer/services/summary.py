@@ -67,13 +67,17 @@ class Ending:
         state_dir: Path = STATE,
     ) -> Self:
         """From the frontier's counters."""
-        known = {name: counters.get(name, 0) for name in ("items", "failed", "skipped", "retried", "bytes")}
         pages = counters.get("pages", 0)
         return cls(
             task=task,
             state=str(state),
             reason=reason,
             pages=pages,
+            items=counters.get("items", 0),
+            failed=counters.get("failed", 0),
+            skipped=counters.get("skipped", 0),
+            retried=counters.get("retried", 0),
+            bytes=counters.get("bytes", 0),
             waiting=counters.get("pending", 0) + counters.get("leased", 0),
             seconds=seconds,
             pages_now=pages - pages_before,
@@ -83,7 +87,6 @@ class Ending:
             samples={name: list(some) for name, some in (samples or {}).items()},
             output=output,
             state_dir=state_dir,
-            **known,
         )
 
     @property
@@ -176,7 +179,9 @@ def summary_lines(ending: Ending) -> list[tuple[str, str]]:
 
 def _first_line(ending: Ending) -> str:
     reason = f" ({figures.plain(ending.reason)})" if ending.reason else ""
-    return f"{ending.shown_state}{reason}  {figures.plain(ending.task)}  in {figures.duration(ending.seconds)}"
+    return (
+        f"{ending.shown_state}{reason}  {figures.plain(ending.task)}  in {figures.duration(ending.seconds)}"
+    )
 
 
 def _figures(ending: Ending) -> list[tuple[str, str]]:
@@ -199,8 +204,8 @@ def _failures(ending: Ending) -> list[str]:
     lines = []
     for code, number in ranked[:8]:
         lines.append(_line("", f"{number:,} {figures.plain(code)}"))
-        for example in ending.samples.get(f"failed:{code}", [])[:EXAMPLES]:
-            lines.append(_line("", f"  {figures.plain(example)}"))
+        examples = ending.samples.get(f"failed:{code}", [])[:EXAMPLES]
+        lines += [_line("", f"  {figures.plain(example)}") for example in examples]
     if len(ranked) > 8:
         lines.append(_line("", f"{len(ranked) - 8} more causes"))
     return lines

@@ -24,8 +24,11 @@ NO = frozenset({"false", "no", "off", "0"})
 NONE = frozenset({"", "none", "null"})
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+UNITS: dict[str, Mapping[str, float]] = {"bytes": BYTES, "seconds": SECONDS, "minutes": SECONDS}
 _MEASURE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]+)")
-_GROUPED = re.compile(r"\d{1,3}(,\d{3})+|\d+(_\d+)+")  # 10,000 and 10_000, but never the 1,5 of a German keyboard
+_GROUPED = re.compile(
+    r"\d{1,3}(,\d{3})+|\d+(_\d+)+"
+)  # 10,000 and 10_000, but never the 1,5 of a German keyboard
 
 
 class Refused(ValueError):  # noqa: N818  (never leaves this room: it becomes a SettingsError)
@@ -80,7 +83,7 @@ class Field:
         match = _MEASURE.fullmatch(text)
         if match is None:
             return re.sub("[,_]", "", text) if _GROUPED.fullmatch(text) else text
-        scale = {"bytes": BYTES, "seconds": SECONDS, "minutes": SECONDS}.get(self.unit, {}).get(match[2].lower())
+        scale = UNITS.get(self.unit, {}).get(match[2].lower())
         if scale is None:
             raise Refused(f"{match[2]!r} is no unit it knows")
         number = float(match[1]) * scale
@@ -126,7 +129,7 @@ class Field:
             return "choice"
         named = {int: "whole number", float: "number", bool: "yes or no", str: "text"}
         kind = "list" if self.is_list else "table" if self.is_table else named[self.kind]
-        return self.unit if self.unit else kind
+        return self.unit or kind
 
     @property
     def bounds(self) -> str:
@@ -143,17 +146,7 @@ class Field:
 
     @property
     def default_text(self) -> str:
-        if self.default is None:
-            return "none"
-        if isinstance(self.default, bool):
-            return "yes" if self.default else "no"
-        if isinstance(self.default, (int, float)):
-            if self.unit == "bytes" and self.default % 2**20 == 0:
-                return f"{self.default // 2**20} MiB"
-            return _number_text(self.default)
-        if isinstance(self.default, str):
-            return self.default
-        return ", ".join(self.default) or "empty"
+        return as_text(self.default, self.unit)
 
     @property
     def wanted(self) -> str:
@@ -167,7 +160,9 @@ class Field:
         elif self.is_table:
             form = 'a table such as {"Accept-Language": "en"}'
         else:
-            form = _FORMS.get(self.unit) or {int: "a whole number", float: "a number", str: "a text"}[self.kind]
+            form = (
+                _FORMS.get(self.unit) or {int: "a whole number", float: "a number", str: "a text"}[self.kind]
+            )
         return form + self._range() + (", or none" if self.optional else "")
 
     def _range(self) -> str:
@@ -176,7 +171,9 @@ class Field:
         if self.lowest is None:
             return ""
         lowest = _number_text(self.lowest)
-        return f", at least {lowest}" if self.highest is None else f", {lowest} to {_number_text(self.highest)}"
+        return (
+            f", at least {lowest}" if self.highest is None else f", {lowest} to {_number_text(self.highest)}"
+        )
 
 
 _FORMS = {
@@ -276,6 +273,20 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "deny": _check_patterns,
 }
 """What a type cannot say."""
+
+
+def as_text(value: Any, unit: str = "") -> str:
+    """The value as a person would write it."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)):
+        whole = unit == "bytes" and value and value % 2**20 == 0
+        return f"{value // 2**20} MiB" if whole else _number_text(value)
+    if isinstance(value, Mapping):
+        value = [f"{name}: {text}" for name, text in value.items()]
+    return value if isinstance(value, str) else ", ".join(value) or "empty"
 
 
 def _number_text(number: float) -> str:

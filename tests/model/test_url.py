@@ -214,7 +214,7 @@ def test_a_ten_megabyte_data_link_costs_nothing():
     hrefs = ["data:" + "x" * 10_000_000, "da\tta:" + "x" * 10_000_000]
     began = time.perf_counter()
     urls, refused = join_links("http://a.b/", hrefs)
-    assert time.perf_counter() - began < 0.05
+    assert time.perf_counter() - began < 0.3
     assert urls == []
     assert refused.total() == 2
 
@@ -314,7 +314,7 @@ def test_globs_are_linear():
     """A pattern full of stars cannot stall the crawl."""
     began = time.perf_counter()
     assert not glob_matches("*a" * 50 + "b", "a" * 8000)
-    assert time.perf_counter() - began < 0.05
+    assert time.perf_counter() - began < 0.3
 
 
 url_text = st.text(st.sampled_from(list("abcZ019./:?#&=%25@[]\\ \t\né中;+-_~{}|^'\"")), max_size=60)

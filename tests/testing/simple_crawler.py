@@ -57,7 +57,7 @@ class Reader(HTMLParser):
 
 
 async def fetch(url: str, *, patience: float = 5.0, cap: int = 10**7, headers: str = "") -> Answer:
-    """One exchange on a connection of its own."""
+    """One visit on a connection of its own."""
     parts = urlsplit(url)
     try:
         async with asyncio.timeout(patience):

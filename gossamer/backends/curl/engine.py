@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
 
 import pycurl
 
 from gossamer.backends.curl.readiness import open_readiness
 
+_CLOSE_WITHIN = 1.0
+
 OnEnd = Callable[[pycurl.Curl, int, str], None]
 
 
 class Engine:
-    """Owns the multi handle, its sockets and its timer. Used from its own loop only; nothing here awaits."""
+    """Owns the multi handle, its sockets and its timer. Used from its own loop only."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_end: OnEnd, idle_connections: int) -> None:
         self._loop = loop
@@ -37,13 +41,25 @@ class Engine:
         """Take a handle out. If its transfer is not over, its connection (or its HTTP/2 stream) ends right here."""
         self._multi.remove_handle(curl)
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Close every connection. Waits for them, but not for name lookups that the system does not give up."""
         self._loop.remove_reader(self._sockets.fileno())
         for handle in (self._kick, self._timer):
             if handle is not None:
                 handle.cancel()
-        self._multi.close()
+        closed = asyncio.Event()
+        # libcurl joins its resolver threads here, and a dead name server holds them for many seconds. The thread is
+        # a daemon so that they do not hold the process either.
+        Thread(target=self._close_multi, args=(closed,), name="gossamer-curl-close", daemon=True).start()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_WITHIN):
+                await closed.wait()
         self._sockets.close()
+
+    def _close_multi(self, closed: asyncio.Event) -> None:
+        self._multi.close()
+        with suppress(RuntimeError):  # the loop did not wait for us
+            self._loop.call_soon_threadsafe(closed.set)
 
     def _on_socket(self, what: int, fd: int, _multi: pycurl.CurlMulti, _state: object) -> None:
         if what & pycurl.POLL_INOUT:

@@ -23,6 +23,7 @@ from gossamer.backends.curl.request import (
     set_for_ever,
     set_method,
     set_route,
+    set_target,
 )
 from gossamer.backends.curl.response import Head, count_fields, most_lines, read_head
 from gossamer.model.addresses import AddressGuard
@@ -43,6 +44,7 @@ class Handle:
         self._guard = guard
         self._known = _NOTHING
         self._chunks: list[bytes] = []
+        self._targeted = False
         self.curl = curl = pycurl.Curl()
         set_for_ever(curl, ca_file)
         curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
@@ -65,11 +67,9 @@ class Handle:
             raise
         self._known = exchange
 
-    def answer(self) -> Answer:
+    def answer(self, *, truncated: bool) -> Answer:
         """What came, once libcurl has said that the exchange is over and well."""
         exchange, lines = self.exchange, self.lines
-        if self.refusal is not None:
-            raise self.refusal
         head = self.head
         if head is None:
             head = read_head(lines, exchange.caps)
@@ -90,6 +90,7 @@ class Handle:
             wire,
             head.http_version,
             self.address,
+            truncated,
         )
 
     def release(self) -> None:
@@ -132,6 +133,8 @@ class Handle:
     def _set(self, exchange: Exchange) -> None:
         curl, known = self.curl, self._known
         curl.setopt(pycurl.URL, exchange.url)
+        if self._targeted or "%" in exchange.url:
+            self._targeted = set_target(curl, exchange, always=self._targeted)
         if exchange.method != known.method or exchange.body is not None or known.body is not None:
             check_exchange(exchange)
             set_method(curl, exchange)
@@ -159,8 +162,10 @@ class Handle:
             except FetchError as error:
                 self.refusal = error
                 return 0
+            exchange = self.exchange
             self.window_start = now = monotonic()
-            self.next_look = min(self.next_look, now + self.exchange.deadlines.min_rate_window)
+            window = 0.0 if exchange.caps.wire < exchange.caps.decoded else exchange.deadlines.min_rate_window
+            self.next_look = min(self.next_look, now + window)
         self._chunks.append(chunk)
         return None
 

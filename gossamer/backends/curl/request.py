@@ -15,6 +15,7 @@ from gossamer.ports.transport import Exchange, FetchError
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _UNSENDABLE = re.compile(r"[\x00-\x20\x7f-\U0010ffff\\]")
+_LOWER_ESCAPE = re.compile("%(?:[a-f]|.[a-f])")
 _OWN_FIELDS = frozenset(("host", "content-length", "transfer-encoding", "connection", "expect"))
 _PROXY_SCHEMES = ("http://", "https://", "socks5://", "socks5h://")
 _VERSIONS = {
@@ -108,6 +109,21 @@ def set_method(curl: pycurl.Curl, exchange: Exchange) -> None:
         curl.setopt(pycurl.NOBODY, 1)
     elif exchange.method != "GET":
         curl.setopt(pycurl.CUSTOMREQUEST, exchange.method)
+
+
+def set_target(curl: pycurl.Curl, exchange: Exchange, *, always: bool) -> bool:
+    """Keep the case of percent escapes, which libcurl would change to upper: to a server they may be two pages.
+
+    pycurl can not take a request target back, so a handle that has had one gets its own each time: tells whether.
+    """
+    url = exchange.url.partition("#")[0]
+    if not always and _LOWER_ESCAPE.search(url) is None:
+        return False
+    if url.startswith("http://") and exchange.proxy is not None and exchange.proxy.lower().startswith("http"):
+        curl.setopt(pycurl.REQUEST_TARGET, url)
+    else:
+        curl.setopt(pycurl.REQUEST_TARGET, url[url.index("/", 8) :])
+    return True
 
 
 def set_route(curl: pycurl.Curl, exchange: Exchange) -> None:

@@ -1,8 +1,8 @@
 """Reads the header lines that libcurl hands over, and judges them.
 
 libcurl forgives much. What it forgives but two parsers could read differently (two lengths, a length and chunks,
-folded or bare-LF lines) is refused here, as are more fields, bytes or interim responses than the caps allow.
-This runs for every page, so the usual head takes the short way: one regular expression shows that nothing is odd.
+blanks before the colon, bare-LF lines) is refused here, as are more fields, bytes or interim responses than the caps
+allow. This runs for every page, so the usual head takes the short way: one regular expression shows that nothing is odd.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from gossamer.ports.transport import Caps, FetchError
 
-_DELICATE = re.compile(rb"\n(?:[ \t]|content-length:|content-encoding:|transfer-encoding:)")
+_DELICATE = re.compile(rb"\n(?:content-length|content-encoding|transfer-encoding)[ \t]*:")
 _USUAL = [b"\ncontent-length:"]
 _CODINGS = re.compile(rb"\ncontent-encoding:([^\r\n]*)")
 _LENGTHS = re.compile(rb"\ncontent-length:([^\r\n]*)")
@@ -35,6 +35,8 @@ def read_head(lines: Sequence[bytes], caps: Caps) -> Head:
     count_fields(lines, len(raw), caps)
     if lines.count(b"\r\n") != 1 or lines[-1] != b"\r\n":
         raw = _final(lines)
+        if not raw:
+            raise FetchError("incomplete", "the connection ended before the headers did")
     delicate = _DELICATE.findall(raw.lower())
     if delicate and delicate != _USUAL:
         _refuse_ambiguity(raw.lower(), caps)
@@ -92,8 +94,8 @@ def _final(lines: Sequence[bytes]) -> bytes:
 
 def _refuse_ambiguity(lower: bytes, caps: Caps) -> None:
     """Judge a head, in lower case, that has something which may be read in more than one way."""
-    if b"\n " in lower or b"\n\t" in lower:
-        raise FetchError("protocol", "a header line is folded")
+    if any(name[-2:-1].isspace() for name in _DELICATE.findall(lower)):
+        raise FetchError("protocol", "a blank stands before the colon of a header field")
     codings = sum(1 for value in _CODINGS.findall(lower) for coding in value.split(b",") if coding.strip())
     if codings > caps.codings:
         raise FetchError("coding", f"{codings} content codings on each other, {caps.codings} are allowed")

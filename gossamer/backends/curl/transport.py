@@ -13,7 +13,7 @@ from typing import Self
 import pycurl
 
 from gossamer.backends.curl.engine import Engine
-from gossamer.backends.curl.failures import failure
+from gossamer.backends.curl.failures import UNDECODED_TAIL, failure
 from gossamer.backends.curl.handle import Handle
 from gossamer.backends.curl.trust import find_ca_file
 from gossamer.backends.curl.watch import Watch
@@ -109,7 +109,7 @@ class CurlTransport:
             self._detach(handle)
             if handle.future is not None:
                 handle.future.cancel()
-        self._engine.close()
+        await self._engine.close()
         for handle in self._idle:
             handle.curl.close()
         self._idle.clear()
@@ -120,9 +120,11 @@ class CurlTransport:
             raise FetchError("blocked_address", "the host's address may not be fetched from")
         if handle.refusal is not None:
             raise handle.refusal
-        if handle.result:
+        # Zeros or a second member behind a complete gzip body: browsers show the page, so the beginning is an answer.
+        truncated = handle.result == UNDECODED_TAIL and handle.head is not None
+        if handle.result and not truncated:
             raise failure(handle.result, handle.text, proxied=handle.exchange.proxy is not None)
-        return handle.answer()
+        return handle.answer(truncated=truncated)
 
     def _on_end(self, curl: pycurl.Curl, result: int, text: str) -> None:
         """libcurl is through with an exchange, and the engine has taken its handle out."""

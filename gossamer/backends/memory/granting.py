@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gossamer.backends.memory.ledger import Ledger
 from gossamer.backends.memory.rows import Host, Lane, Lease, Record, Task
-from gossamer.model.hostrow import NO_LIMIT, knows_robots
+from gossamer.model.hostrow import NO_LIMIT, knows_robots, robots_url, view
 from gossamer.model.record import Grant, Kind, Leases, State
 from gossamer.model.task import TaskState
 
@@ -20,33 +20,33 @@ class Granting(Ledger):
         for name, n in want.items():
             task = self._task(name)
             if task.state is TaskState.RUNNING:
-                answer.grants += self._grant(session, task, n)
+                self._grant(session, task, n, answer)
                 wanted.append(task)
             else:
                 answer.ended[name] = task.state.value
         answer.wait = min((self._wait(task) for task in wanted), default=None, key=_soonest)
         return answer
 
-    def _grant(self, session: str, task: Task, n: int) -> list[Grant]:
+    def _grant(self, session: str, task: Task, n: int, answer: Leases) -> None:
         """Up to n grants from at most n lanes; the hosts move behind those that waited longer."""
-        grants: list[Grant] = []
         granted: set[Host] = set()
         for lane in self._ready_lanes(task)[:n]:
-            if len(grants) == n:
-                break
-            fresh = self._grant_from(session, lane, n - len(grants))
-            grants += fresh
+            fresh = self._grant_from(session, lane, n)
+            n -= len(fresh)
+            answer.grants += fresh
             if fresh:
                 granted.add(lane.host)
+                answer.hosts[lane.host.row.name] = view(lane.host.row, self._now)
+            if n == 0:
+                break
         self._refresh(granted)
         self._check_end(task)
-        return grants
 
     def _ready_lanes(self, task: Task) -> list[Lane]:
         ready = [
             lane for lane in task.lanes.values() if lane.ready_at is not None and lane.ready_at <= self._now
         ]
-        return sorted(ready, key=lambda lane: (lane.ready_at, lane.host.id))
+        return sorted(ready, key=lambda lane: (lane.ready_at, lane.host.row.id))
 
     def _grant_from(self, session: str, lane: Lane, n: int) -> list[Grant]:
         if self._is_spent(lane):
@@ -106,9 +106,10 @@ class Granting(Ledger):
     def _grant_robots(self, session: str, lane: Lane) -> Grant:
         lane.host.row.robots_open = True
         number = self._open_lease(session, lane, None)
-        name = lane.host.row.name
-        url = f"{lane.host.scheme}://{name}/robots.txt"
-        return Grant(number, lane.task.spec.name, Kind.ROBOTS, url, name, 0, 0, 0, b"", 0, 0, suspect=False)
+        host, task = lane.host.row, lane.task.spec.name
+        return Grant(
+            number, task, Kind.ROBOTS, robots_url(host), host.name, 0, 0, 0, b"", 0, 0, suspect=False
+        )
 
     def _grant_record(self, session: str, lane: Lane, record: Record) -> Grant:
         record.state = State.LEASED

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from itertools import islice, takewhile
 
 from gossamer.backends.memory.rows import Host, Lane, Lease, Record, Session, Task
-from gossamer.model.hostrow import NO_LIMIT, Asking, HostRow, effective_delay, limit_of, ready_from
+from gossamer.model.hostrow import Asking, HostRow, free_slots, ready_at
 from gossamer.model.record import Kind, Link, State
 from gossamer.model.task import TaskState, UnknownTask
 from gossamer.ports.clock import Clock
@@ -25,9 +25,7 @@ class Ledger:
         self._clock = clock
         self._now = self._called = clock.now()
         self._tasks: dict[str, Task] = {}
-        self._hosts = {
-            "": Host(0, HostRow(name=""), "")
-        }  # the pseudo host of the seeds comes before all others
+        self._hosts = {"": Host(HostRow(name=""))}  # the pseudo host of the seeds comes before all others
         self._delayed: list[Record] = []  # sorted by (due, id)
         self._leases: dict[int, Lease] = {}
         self._sessions: dict[str, Session] = {}
@@ -67,8 +65,8 @@ class Ledger:
     def _meet(self, link: Link) -> Host:
         host = self._hosts.get(link.host)
         if host is None:
-            scheme = link.url.partition(":")[0]
-            host = self._hosts[link.host] = Host(len(self._hosts), HostRow(name=link.host), scheme)
+            row = HostRow(name=link.host, id=len(self._hosts), scheme=link.url.partition(":")[0])
+            host = self._hosts[link.host] = Host(row)
         return host
 
     def _make(self, task: Task, host: Host, link: Link, found_on: str) -> None:
@@ -194,19 +192,15 @@ class Ledger:
         ]
 
     def _free_slots(self, host: Host) -> int:
-        if not host.row.name:
-            return NO_LIMIT
-        asking = self._asking(host)
-        return max(limit_of(effective_delay(host.row, asking), asking) - host.row.open, 0)
+        return free_slots(host.row, self._asking(host))
 
     def _refresh(self, granted: AbstractSet[Host] = frozenset()) -> None:
         """Say anew when each lane of the touched hosts may be leased from."""
         for host in self._touched | granted:
-            free, turn = self._free_slots(host), ready_from(host.row, self._now)
+            asking, new = self._asking(host), host in granted
             for lane in host.lanes:
-                waits = host.row.robots_open and lane.task.spec.wish.robots
-                if not lane.queue or lane.closed or waits or free == 0:
-                    lane.ready_at = None
-                elif lane.ready_at is None or lane.ready_at < turn or host in granted:
-                    lane.ready_at = max(self._now, turn)
+                wish, old = lane.task.spec.wish, lane.ready_at
+                lane.ready_at = None
+                if lane.queue and not lane.closed:
+                    lane.ready_at = ready_at(host.row, wish, asking, old, granted=new, now=self._now)
         self._touched.clear()

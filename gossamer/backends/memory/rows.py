@@ -57,11 +57,9 @@ class Task:
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """A host with the lanes of all tasks that met it. `id` counts up in the order in which hosts were met."""
+    """A host with the lanes of all tasks that met it."""
 
-    id: int
     row: HostRow
-    scheme: str  # of the first URL pushed: where robots.txt is asked for
     lanes: list[Lane] = field(default_factory=list)
 
 

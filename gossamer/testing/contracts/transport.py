@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
 import ssl
+import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -51,6 +53,9 @@ class Visit:
         self.site.departed.set()
 
     def reset(self) -> None:
+        """Break the connection: the other side gets RST, not the usual end."""
+        connection = self.writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
 

@@ -17,7 +17,7 @@ Sites
     Mix(flaky=0.05, …), Limits(depth=…)  what the known web holds; which bounds the crawl has
 
 Judging
-    OriginLog, Exchange                  what reached the origin, on its own clock: log.hits(url), log.hits_by_url()
+    OriginLog, Visit                  what reached the origin, on its own clock: log.hits(url), log.hits_by_url()
     judge(log, per_host_limit, min_delay, robots) → [Violation], most_open(log, host)
 
 TLS: server_tls(), client_tls(), write_certificate(directory).
@@ -30,7 +30,7 @@ from gossamer.testing.web.certificate import client_tls, server_tls, write_certi
 from gossamer.testing.web.child import Child, serve_child, start_child
 from gossamer.testing.web.judge import Violation, judge, most_open
 from gossamer.testing.web.known import KnownWeb
-from gossamer.testing.web.log import Exchange, OriginLog
+from gossamer.testing.web.log import OriginLog, Visit
 from gossamer.testing.web.mix import Mix
 from gossamer.testing.web.node import Kind
 from gossamer.testing.web.oracle import Limits, Outcome
@@ -40,7 +40,6 @@ from gossamer.testing.web.shop import Shop
 __all__ = [
     "Bench",
     "Child",
-    "Exchange",
     "Kind",
     "KnownWeb",
     "Limits",
@@ -50,6 +49,7 @@ __all__ = [
     "Outcome",
     "Shop",
     "Violation",
+    "Visit",
     "client_tls",
     "judge",
     "most_open",

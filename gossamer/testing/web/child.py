@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import subprocess
 import sys
@@ -60,8 +61,11 @@ def start_child(kind: str, **options: object) -> Iterator[Child]:
             command.append(f"--{name}")
         elif value is not None and value is not False:
             command += [f"--{name}", str(value)]
-    root = Path(__file__).parents[3]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root)
+    # The child must find this very package, wherever it lies and whatever the working directory is.
+    found_in = os.pathsep.join(filter(None, (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH"))))
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": found_in}
+    )
     try:
         ready = _ready_line(cast("IO[bytes]", process.stdout))
         if ready is None:

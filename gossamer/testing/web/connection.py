@@ -11,8 +11,8 @@ import socket
 import struct
 from typing import TYPE_CHECKING, cast
 
-from gossamer.testing.web.log import Exchange, Line
-from gossamer.testing.web.reply import Ending, Reply, Request, plain
+from gossamer.testing.web.log import Line, Visit
+from gossamer.testing.web.reply import Ending, Reply, Request, header_in, plain
 
 if TYPE_CHECKING:
     from gossamer.testing.web.origin import Origin
@@ -32,7 +32,7 @@ class Connection(asyncio.Protocol):
         self._busy = False
         self._full = False
         self._gone = False
-        self._exchange: Exchange | None = None
+        self._visit: Visit | None = None
         self._line: Line | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
         """Where the next request begins, or -1 while the body of this one is still on its way."""
         if head.startswith((b"GET ", b"HEAD ")):
             return start
-        length = Request(self._host, b"? ? ?\r\n" + head.partition(b"\r\n")[2]).header("content-length")
+        length = header_in(head, "content-length")
         end = start + (int(length) if length.isdigit() else 0)
         return end if end <= have else -1
 
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
         attempt = 1
         if origin.counting:
             attempt = origin.attempt(self._host, request.target)
-            self._exchange = origin.log.started(
+            self._visit = origin.log.started(
                 self._number, self._host, request.method, request.target, attempt
             )
         reply = origin.site.answer(request, attempt)
@@ -108,9 +108,9 @@ class Connection(asyncio.Protocol):
         was_late, self._busy, self._timer = self._busy, ending is Ending.SILENCE, None
         if self._busy:
             return
-        if self._exchange:
-            self._exchange.status = reply.status
-            self._exchange.retry_after = reply.retry_after
+        if self._visit:
+            self._visit.status = reply.status
+            self._visit.retry_after = reply.retry_after
         if reply.head:
             self._transport.writelines((reply.head, *reply.body))
         if ending is not Ending.KEEP:
@@ -131,9 +131,9 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _end(self, *, aborted: bool = False) -> None:
-        if self._exchange:
-            self._origin.log.ended(self._exchange, aborted=aborted)
-            self._exchange = None
+        if self._visit:
+            self._origin.log.ended(self._visit, aborted=aborted)
+            self._visit = None
 
     def _continue(self) -> None:
         self._transport.resume_reading()
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
         self._full = True
 
     def resume_writing(self) -> None:
-        """The client has read: only now is an exchange with a long body over."""
+        """The client has read: only now is a visit with a long body over."""
         self._full = False
         if not self._busy:
             self._end()

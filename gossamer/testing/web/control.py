@@ -1,6 +1,6 @@
 """The back door of a running origin, on a port of its own that no crawled page links to.
 
-GET /__origin__/log        the log as JSON lines, open exchanges included
+GET /__origin__/log        the log as JSON lines, open visits included
 GET /__origin__/log/clear  forget the log (a log file keeps its lines)
 GET /__origin__/reset      forget how often pages were asked: flaky pages fail again
 GET /__origin__/hits       how many requests arrived, by URL, as JSON

@@ -37,6 +37,7 @@ class Graph:
         self._closed = sorted(closed)
         self._mix = mix
         self._first: list[Node] = []
+        self._twins: set[int] = set()
         self._build(pages)
 
     def _build(self, pages: int) -> None:
@@ -162,8 +163,10 @@ class Graph:
         for node in drawn:
             if node.kind is Kind.DUPLICATE:
                 node.twin, node.host = drawn[0].number, drawn[0].host
+                self._twins.add(drawn[0].number)
 
     def _link_back(self, node: Node) -> None:
-        known = [0, node.number, *(other.number for other in self._draw.sample(self._first, 2))]
-        node.links = [*node.links, *known]
+        node.links += [0, *(other.number for other in self._draw.sample(self._first, 2))]
+        if node.number not in self._twins:  # or its duplicates would link to their own layer
+            node.links.append(node.number)
         self._draw.shuffle(node.links)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gossamer.testing.web.log import Exchange, OriginLog
+from gossamer.testing.web.log import OriginLog, Visit
 
 ROBOTS = "/robots.txt"
 
@@ -41,100 +41,92 @@ def judge(
     judged. `tolerance` forgives the jitter of two clocks and of closing sockets; after a 429 what was already on its
     way may arrive for `retry_grace` seconds. Requests for robots.txt count for the overlap, not for the gaps.
     """
-    found = [Violation("foreign", e.host, e.start, e.url) for e in log.exchanges if e.host in foreign]
+    found = [Violation("foreign", e.host, e.start, e.url) for e in log.visits if e.host in foreign]
     if log.overflowed:
         found.append(
             Violation(
                 "overflow", "", 0.0, f"{log.overflowed} records were not kept: this judgement is partial"
             )
         )
-    by_host: dict[str, list[Exchange]] = defaultdict(list)
-    for exchange in sorted(log.exchanges, key=lambda exchange: exchange.start):
-        if exchange.host not in foreign:
-            by_host[exchange.host].append(exchange)
-    for host, exchanges in sorted(by_host.items()):
+    by_host: dict[str, list[Visit]] = defaultdict(list)
+    for visit in sorted(log.visits, key=lambda visit: visit.start):
+        if visit.host not in foreign:
+            by_host[visit.host].append(visit)
+    for host, visits in sorted(by_host.items()):
         delay = min_delay.get(host, 0.0) if isinstance(min_delay, Mapping) else min_delay
-        pages = [exchange for exchange in exchanges if exchange.path != ROBOTS]
-        found += _overlaps(exchanges, per_host_limit, tolerance)
+        pages = [visit for visit in visits if visit.path != ROBOTS]
+        found += _overlaps(visits, per_host_limit, tolerance)
         found += _gaps(pages, delay, tolerance)
-        found += _impatience(exchanges, retry_grace, tolerance)
+        found += _impatience(visits, retry_grace, tolerance)
         if robots is not None:
             found += _denied(pages, robots.get(host))
-            found += _before_robots(exchanges)
+            found += _before_robots(visits)
     return found
 
 
 def most_open(log: OriginLog, host: str) -> int:
     """The largest number of requests that were open on one host at once."""
-    return max(
-        (number for number, _ in _opened([e for e in log.exchanges if e.host == host], 0.0)), default=0
-    )
+    return max((number for number, _ in _opened([e for e in log.visits if e.host == host], 0.0)), default=0)
 
 
-def _opened(exchanges: list[Exchange], tolerance: float) -> Iterator[tuple[int, Exchange]]:
+def _opened(visits: list[Visit], tolerance: float) -> Iterator[tuple[int, Visit]]:
     """For every start: how many are open then, itself included."""
-    changes: list[tuple[float, int, Exchange]] = []
-    for exchange in exchanges:
-        end = math.inf if exchange.end is None else exchange.end
-        if exchange.aborted:  # the client hung up, and we learn that a little later than it does
-            end = max(exchange.start, end - tolerance)
-        changes.append((exchange.start, 1, exchange))
-        changes.append((end, 0, exchange))
+    changes: list[tuple[float, int, Visit]] = []
+    for visit in visits:
+        end = math.inf if visit.end is None else visit.end
+        if visit.aborted:  # the client hung up, and we learn that a little later than it does
+            end = max(visit.start, end - tolerance)
+        changes.append((visit.start, 1, visit))
+        changes.append((end, 0, visit))
     number = 0
-    for _, starts, exchange in sorted(changes, key=lambda change: change[:2]):
+    for _, starts, visit in sorted(changes, key=lambda change: change[:2]):
         number += 1 if starts else -1
         if starts:
-            yield number, exchange
+            yield number, visit
 
 
-def _overlaps(exchanges: list[Exchange], limit: int, tolerance: float) -> Iterator[Violation]:
-    for number, exchange in _opened(exchanges, tolerance):
+def _overlaps(visits: list[Visit], limit: int, tolerance: float) -> Iterator[Violation]:
+    for number, visit in _opened(visits, tolerance):
         if number > limit:
-            yield _violation("overlap", exchange, f"{number} open requests, {limit} allowed")
+            yield _violation("overlap", visit, f"{number} open requests, {limit} allowed")
 
 
-def _gaps(pages: list[Exchange], delay: float, tolerance: float) -> Iterator[Violation]:
+def _gaps(pages: list[Visit], delay: float, tolerance: float) -> Iterator[Violation]:
     for earlier, later in pairwise(pages):
         gap = later.start - earlier.start
         if gap < delay - tolerance:
             yield _violation("gap", later, f"{gap:.3f} s after {earlier.path}, {delay} s asked for")
 
 
-def _impatience(exchanges: list[Exchange], grace: float, tolerance: float) -> Iterator[Violation]:
-    for told in exchanges:
+def _impatience(visits: list[Visit], grace: float, tolerance: float) -> Iterator[Violation]:
+    for told in visits:
         if told.retry_after is None or told.end is None:
             continue
-        for exchange in exchanges:
-            if told.end + grace < exchange.start < told.end + told.retry_after - tolerance:
-                yield _violation(
-                    "retry_after", exchange, f"{told.path} asked for {told.retry_after} s of rest"
-                )
+        for visit in visits:
+            if told.end + grace < visit.start < told.end + told.retry_after - tolerance:
+                yield _violation("retry_after", visit, f"{told.path} asked for {told.retry_after} s of rest")
 
 
-def _denied(pages: list[Exchange], text: str | None) -> Iterator[Violation]:
+def _denied(pages: list[Visit], text: str | None) -> Iterator[Violation]:
     if text is None:
         return
     rules = urllib.robotparser.RobotFileParser()
     rules.parse(text.splitlines())
-    for exchange in pages:
-        if not rules.can_fetch("*", exchange.path):
-            yield _violation("denied", exchange, "robots.txt denies this path")
+    for visit in pages:
+        if not rules.can_fetch("*", visit.path):
+            yield _violation("denied", visit, "robots.txt denies this path")
 
 
-def _before_robots(exchanges: list[Exchange]) -> Iterator[Violation]:
+def _before_robots(visits: list[Visit]) -> Iterator[Violation]:
     """A 5xx or a 429 for robots.txt is no answer: until there is one nothing may be read."""
     answered = min(
-        (
-            e.end
-            for e in exchanges
-            if e.path == ROBOTS and e.end and 200 <= e.status < 500 and e.status != 429
-        ),
+        (e.end for e in visits if e.path == ROBOTS and e.end and 200 <= e.status < 500 and e.status != 429),
         default=math.inf,
     )
-    for exchange in exchanges:
-        if exchange.path != ROBOTS and exchange.start < answered:
-            yield _violation("before_robots", exchange, "robots.txt had not been answered yet")
+    for visit in visits:
+        if visit.path != ROBOTS and visit.start < answered:
+            yield _violation("before_robots", visit, "robots.txt had not been answered yet")
 
 
-def _violation(kind: str, exchange: Exchange, detail: str) -> Violation:
-    return Violation(kind, exchange.host, exchange.start, f"{exchange.path}: {detail}")
+def _violation(kind: str, visit: Visit, detail: str) -> Violation:
+    return Violation(kind, visit.host, visit.start, f"{visit.path}: {detail}")

@@ -163,7 +163,9 @@ class KnownWeb:
             case Kind.TRUNCATED:
                 half = filler(2000)
                 return Reply(200, head_of(200, 4000), (half,), ending=Ending.CLOSE)
-            case Kind.DENIED | Kind.TRAP:
+            case Kind.TRAP:  # readable for those who raise the limits
+                return self._html(node, step)
+            case Kind.DENIED:
                 return respond(200, "<title>Trespasser</title><p>No polite crawler reads this.</p>")
         return respond(404, "<title>Missing</title><p>There is no such page.</p>")
 
@@ -206,7 +208,9 @@ class KnownWeb:
         for number in node.links:
             other = self._graph.nodes[number]
             path = other.step(0) if other.kind in ENDLESS else other.path
-            yield writer.spell(self.hosts[other.host], other.href or path)
+            if other.href and node.kind is Kind.GBK:  # only in this page's encoding does it mean that URL
+                path = other.href
+            yield writer.spell(self.hosts[other.host], path)
         if node.foreign:
             yield f"http://{self.foreign}/outside/{node.number}"
 

@@ -1,7 +1,7 @@
 """The origin's own record of what reached it, on its own monotonic clock.
 
 Politeness is judged here and never by what a crawler says about itself. One line per connection opened or closed and
-one per exchange (a request and its answer); times are seconds of the origin's clock.
+one per visit (a request and its answer); times are seconds of the origin's clock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 
 @dataclass(slots=True)
-class Exchange:
+class Visit:
     """A request and what became of it. Status 0: no answer was sent. `end` is None while it is open."""
 
     connection: int
@@ -48,12 +48,12 @@ class Line:
 
 @dataclass
 class OriginLog:
-    """Exchanges in the order of their start. Beyond `limit` nothing is kept and `overflowed` counts the loss."""
+    """Visits in the order of their start. Beyond `limit` nothing is kept and `overflowed` counts the loss."""
 
     path: Path | None = None
     limit: int = 2_000_000
     scheme: str = "http"
-    exchanges: list[Exchange] = field(default_factory=list)
+    visits: list[Visit] = field(default_factory=list)
     connections: list[Line] = field(default_factory=list)
     overflowed: int = 0
 
@@ -72,41 +72,41 @@ class OriginLog:
         line.closed = time.monotonic()
         self._write(line)
 
-    def started(self, connection: int, host: str, method: str, path: str, attempt: int) -> Exchange:
-        exchange = Exchange(connection, host, method, path, attempt, time.monotonic(), scheme=self.scheme)
-        if len(self.exchanges) < self.limit:
-            self.exchanges.append(exchange)
+    def started(self, connection: int, host: str, method: str, path: str, attempt: int) -> Visit:
+        visit = Visit(connection, host, method, path, attempt, time.monotonic(), scheme=self.scheme)
+        if len(self.visits) < self.limit:
+            self.visits.append(visit)
         else:
             self.overflowed += 1
-        return exchange
+        return visit
 
-    def ended(self, exchange: Exchange, *, aborted: bool = False) -> None:
-        exchange.end = time.monotonic()
-        exchange.aborted = aborted
-        self._write(exchange)
+    def ended(self, visit: Visit, *, aborted: bool = False) -> None:
+        visit.end = time.monotonic()
+        visit.aborted = aborted
+        self._write(visit)
 
     def hits(self, url: str) -> int:
         """How many requests for this URL arrived."""
-        return sum(exchange.url == url for exchange in self.exchanges)
+        return sum(visit.url == url for visit in self.visits)
 
     def hits_by_url(self) -> Counter[str]:
-        return Counter(exchange.url for exchange in self.exchanges)
+        return Counter(visit.url for visit in self.visits)
 
     def hosts(self) -> list[str]:
-        return sorted({exchange.host for exchange in self.exchanges})
+        return sorted({visit.host for visit in self.visits})
 
     def lines(self) -> Iterator[str]:
-        """Everything as JSON lines, open exchanges and connections included."""
+        """Everything as JSON lines, open visits and connections included."""
         for line in self.connections:
             yield _encode(line)
-        for exchange in self.exchanges:
-            yield _encode(exchange)
+        for visit in self.visits:
+            yield _encode(visit)
         if self.overflowed:
             yield json.dumps({"event": "overflow", "lost": self.overflowed})
 
     def clear(self) -> None:
         """Forgets what is kept in memory; a file keeps its lines."""
-        self.exchanges.clear()
+        self.visits.clear()
         self.connections.clear()
         self.overflowed = 0
 
@@ -121,9 +121,9 @@ class OriginLog:
         for line in self.connections:
             if line.closed is None:
                 self._write(line)
-        for exchange in self.exchanges:
-            if exchange.end is None:
-                self._write(exchange)
+        for visit in self.visits:
+            if visit.end is None:
+                self._write(visit)
         if self.overflowed:
             self._file.write(json.dumps({"event": "overflow", "lost": self.overflowed}) + "\n")
         self._file.close()
@@ -131,7 +131,7 @@ class OriginLog:
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> OriginLog:
-        """The log that `lines` or a log file holds, exchanges sorted by their start."""
+        """The log that `lines` or a log file holds, visits sorted by their start."""
         log = cls()
         for text in lines:
             if not text.strip():
@@ -140,12 +140,12 @@ class OriginLog:
             match row.pop("event"):
                 case "connection":
                     log.connections.append(Line(**row))
-                case "exchange":
-                    log.exchanges.append(Exchange(**row))
+                case "visit":
+                    log.visits.append(Visit(**row))
                 case _:
                     log.overflowed += row["lost"]
         log.connections.sort(key=lambda line: line.opened)
-        log.exchanges.sort(key=lambda exchange: exchange.start)
+        log.visits.sort(key=lambda visit: visit.start)
         return log
 
     @classmethod
@@ -153,11 +153,11 @@ class OriginLog:
         with path.open(encoding="utf-8") as lines:
             return cls.parse(lines)
 
-    def _write(self, record: Line | Exchange) -> None:
+    def _write(self, record: Line | Visit) -> None:
         if self._file:
             self._file.write(_encode(record) + "\n")
 
 
-def _encode(record: Line | Exchange) -> str:
-    event = "connection" if isinstance(record, Line) else "exchange"
+def _encode(record: Line | Visit) -> str:
+    event = "connection" if isinstance(record, Line) else "visit"
     return json.dumps({"event": event, **asdict(record)})

@@ -59,7 +59,7 @@ class Node:
     status: int = 200  # of redirects and of pages that are down
     moods: tuple[int, ...] = ()  # what it answers first; 0 is a reset
     twin: int | None = None  # whose bytes a duplicate repeats
-    href: str | None = None  # how its one link is written, if not as its URL
+    href: str | None = None  # how a GBK page writes the link to it, if not as its URL
     foreign: bool = False  # links out of scope
 
     def step(self, number: int) -> str:

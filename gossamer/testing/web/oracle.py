@@ -6,8 +6,7 @@ one to the depth, a redirect one to the hops.
 
 from __future__ import annotations
 
-import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,6 +16,8 @@ from gossamer.testing.web.node import AWAY, ENDLESS, READABLE, REDIRECTS, Kind, 
 
 OK = "ok"
 """The code of a page that was read."""
+TRAP = "trap"
+TOO_MANY_HOPS = "redirect_limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +89,14 @@ def _linked(graph: Graph, found: Found) -> Iterator[Found]:
 def outcome_of(found: Found, limits: Limits) -> Outcome:
     node = found.node
     if is_trap(found.path, limits):
-        return Outcome(State.SKIPPED, "trap")
+        return Outcome(State.SKIPPED, TRAP)
     if node.kind in REDIRECTS:
         if node.target == node.number:
             return Outcome(State.FAILED, "redirect_loop")
         if found.hops + 1 > limits.hops:
-            return Outcome(State.FAILED, "redirect_limit")
+            return Outcome(State.FAILED, TOO_MANY_HOPS)
         return Outcome(State.DONE, REDIRECTED)
-    if node.kind in READABLE or node.kind in ENDLESS:
+    if node.kind in READABLE or node.kind in ENDLESS or node.kind is Kind.TRAP:
         return Outcome(State.DONE, OK)
     match node.kind:
         case Kind.MISSING:
@@ -116,12 +117,12 @@ _FAILURES = {
 
 
 def is_trap(path: str, limits: Limits) -> bool:
-    """Too many segments or parameters, or a run of segments that follows itself too often."""
+    """Too many segments or parameters, or one segment too often."""
     path, _, query = path.partition("?")
     segments = path.strip("/").split("/")
     if len(segments) > limits.segments or query.count("&") >= limits.params:
         return True
-    return re.search(rf"(/[^/]+(?:/[^/]+)*?)\1{{{limits.repeats}}}(?=/|$)", path) is not None
+    return max(Counter(segments).values()) > limits.repeats
 
 
 def requests_for(node: Node, outcome: Outcome) -> int | None:

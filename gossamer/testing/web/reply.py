@@ -21,7 +21,9 @@ class Request:
 
     def __init__(self, host: str, head: bytes) -> None:
         """Raises ValueError if the first line is not a request line."""
-        method, target, _version = head.partition(b"\r\n")[0].split(b" ")
+        method, target, version = head.partition(b"\r\n")[0].split(b" ")
+        if not version.startswith(b"HTTP/1."):
+            raise ValueError(version)
         self.host = host
         self.head = head
         self.method = method.decode("latin-1")
@@ -29,12 +31,17 @@ class Request:
 
     def header(self, name: str) -> str:
         """The value of a header, or an empty string. Looked up only when somebody asks."""
-        wanted = name.lower().encode("latin-1")
-        for line in self.head.split(b"\r\n")[1:]:
-            field, _, value = line.partition(b":")
-            if field.lower() == wanted:
-                return value.strip().decode("latin-1")
-        return ""
+        return header_in(self.head, name)
+
+
+def header_in(head: bytes, name: str) -> str:
+    """The value of a header in a request head, or an empty string."""
+    wanted = name.lower().encode("latin-1")
+    for line in head.split(b"\r\n")[1:]:
+        field, _, value = line.partition(b":")
+        if field.lower() == wanted:
+            return value.strip().decode("latin-1")
+    return ""
 
 
 class Ending(enum.Enum):

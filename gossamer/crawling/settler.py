@@ -1,0 +1,104 @@
+"""The group commit: while one batch settles, the next one gathers; no timer, and no wait for company."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+from gossamer.model.record import Leases, Outcome
+from gossamer.model.task import TaskEnded
+from gossamer.ports.blobs import BlobStore
+from gossamer.ports.frontier import FrontierStore
+
+MAX_BATCH = 1_000  # outcomes in one transaction
+AHEAD = 1_000  # links of one outcome that travel in its own transaction; more are pushed ahead in chunks
+
+
+class Settler:
+    """Settles outcomes in batches, and hands on the leases that come back."""
+
+    def __init__(
+        self,
+        store: FrontierStore,
+        session: str,
+        want: Callable[[], Mapping[str, int]],
+        on_settled: Callable[[list[Outcome], Leases], None],
+        blobs: BlobStore | None = None,
+    ) -> None:
+        self._store = store
+        self._session = session
+        self._want = want
+        self._on_settled = on_settled
+        self._blobs = blobs
+        self._waiting: list[Outcome] = []
+        self._bodies: list[bytes] = []
+        self._tasks: dict[int, str] = {}
+        self._sent: dict[int, float] = {}
+        self._wake = asyncio.Event()
+        self.settled = 0
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def add(self, task: str, outcome: Outcome, sent_at: float | None = None, body: bytes | None = None) -> None:
+        """Settle this with the next batch; the body is durable before. `sent_at` is when the request went out."""
+        if len(outcome.links) > AHEAD:
+            self._tasks[outcome.number] = task
+        if sent_at is not None:
+            self._sent[outcome.number] = sent_at
+        self._waiting.append(outcome)
+        if body is not None:
+            self._bodies.append(body)
+        self._wake.set()
+
+    def wake(self) -> None:
+        """Ask for leases although nothing is to be settled."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Settle until cancelled. An error of the store ends this, and with it the worker."""
+        while True:
+            await self._wake.wait()
+            await self.settle_once()
+
+    async def settle_once(self) -> None:
+        self._wake.clear()
+        batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+        bodies, self._bodies = self._bodies, []
+        if self._waiting:
+            self._wake.set()
+        # Bodies first: a settled page must never name a blob that is not there. An orphan blob is harmless.
+        if bodies and self._blobs is not None:
+            await self._blobs.put_many(bodies)
+        await self._push_ahead(batch)
+        want = self._want()
+        if not batch and not any(want.values()):
+            return
+        now = time.monotonic()
+        for outcome in batch:
+            sent = self._sent.pop(outcome.number, None)
+            if sent is not None:
+                outcome.sent_ago = max(0.0, now - sent)
+        leases = await self._store.settle(self._session, batch, want)
+        self.settled += len(batch)
+        self._on_settled(batch, leases)
+
+    async def drain(self, until: Callable[[], Awaitable[None]]) -> None:
+        """Wait for `until`, then settle all that is left."""
+        await until()
+        while self._waiting:
+            await self.settle_once()
+
+    async def _push_ahead(self, batch: list[Outcome]) -> None:
+        """A page with very many links must not make one long transaction: all but the last chunk go before it."""
+        for outcome in batch:
+            task = self._tasks.pop(outcome.number, None)
+            if task is None:
+                continue
+            while len(outcome.links) > AHEAD:
+                chunk, outcome.links = outcome.links[:AHEAD], outcome.links[AHEAD:]
+                with contextlib.suppress(TaskEnded):  # then the settle will be refused, which says it all
+                    await self._store.push(task, chunk)

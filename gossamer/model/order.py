@@ -1,0 +1,15 @@
+"""In which order a task visits: one number a record, higher first within its host."""
+
+from __future__ import annotations
+
+STEP = 1024  # an author's priority outweighs any depth below this
+
+
+def priority_of(order: str, depth: int, own: int = 0) -> int:
+    """`breadth` visits the nearest first, `depth` the farthest, `best` follows the author's own priority alone."""
+    level = min(depth, STEP - 1)
+    if order == "breadth":
+        return own * STEP - level
+    if order == "depth":
+        return own * STEP + level
+    return own * STEP

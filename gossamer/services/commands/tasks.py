@@ -1,0 +1,201 @@
+"""`gossamer tasks`, and the commands that steer one: pause, resume, cancel, retry-failed.
+
+Each steers by one row of the frontier, so it works on a crawl that runs in another terminal, and on one that does not
+run at all.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from cyclopts import Parameter
+
+from gossamer.model.errors import UsageError
+from gossamer.services import figures
+from gossamer.services.options import STATE
+
+if TYPE_CHECKING:
+    from gossamer.model.task import Command, TaskView
+    from gossamer.ports.frontier import Frontier
+
+T = TypeVar("T")
+State = Annotated[Path, Parameter(name="--state", metavar="DIR", help="Where the crawls are kept.")]
+Json = Annotated[bool, Parameter(name="--json", help="For programs: JSON on stdout.")]
+TaskName = Annotated[str, Parameter(metavar="TASK", help="As `gossamer tasks` lists it.")]
+
+
+def tasks(*, state: State = STATE, as_json: Json = False) -> int:
+    """List the crawls of this folder."""
+    rows = wait_for(_listed(state))
+    if as_json:
+        print(json.dumps(rows))
+    elif not rows:
+        print(
+            f"No crawl is kept in {figures.plain(str(state))} yet. Start one: gossamer crawl URL",
+            file=sys.stderr,
+        )
+    else:
+        _print(rows)
+    return 0
+
+
+def pause(task: TaskName, /, *, state: State = STATE) -> int:
+    """Let a crawl rest until it is resumed."""
+    from gossamer.model.task import Command
+
+    wait_for(_order(state, task, Command.PAUSE))
+    _say(f"{task} rests. It goes on with: gossamer resume {task}{_state_option(state)}")
+    return 0
+
+
+def resume(task: TaskName, /, *, state: State = STATE) -> int:
+    """Let a paused crawl go on."""
+    from gossamer.model.task import Command
+
+    view = wait_for(_order(state, task, Command.RESUME))
+    if view.state.value == "COMPLETED":
+        _say(f"{task} had nothing left to do: it is COMPLETED.")
+    else:
+        _say(f"{task} goes on. If its command no longer runs, start it again.")
+    return 0
+
+
+def cancel(task: TaskName, /, *, state: State = STATE) -> int:
+    """End a crawl, keeping what it has."""
+    from gossamer.model.task import Command
+
+    wait_for(_order(state, task, Command.CANCEL))
+    _say(f"{task} is cancelled; what it had collected stays.")
+    return 0
+
+
+def retry_failed(task: TaskName, /, *, state: State = STATE) -> int:
+    """Give the FAILED pages of a crawl another chance."""
+    number = wait_for(_retry_failed(state, task))
+    if number:
+        pages = figures.counted(number, "failed page waits", "failed pages wait")
+        _say(f"{pages} for another try. Start the crawl's command again, or leave it running.")
+    else:
+        _say(f"No page of {task} has failed.")
+    return 0
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a short conversation with the frontier. asyncio costs 30 ms to import, which --help saves."""
+    import asyncio
+
+    return asyncio.run(work)
+
+
+def opened(state: Path) -> Any:
+    """The frontier of a state directory that exists; as an async context manager."""
+    from gossamer.services import wiring
+
+    if not state.is_dir():
+        raise UsageError(
+            "There is no crawl here: the state directory does not exist",
+            where=str(state),
+            hint="change to the folder where the crawl was started, or name it with --state DIR",
+        )
+    return wiring.open_frontier(state)
+
+
+async def find_task(frontier: Frontier, name: str) -> TaskView:
+    """The task of this name; raises UsageError with the nearest name."""
+    found = await frontier.tasks()
+    for view in found:
+        if view.spec.name == name:
+            return view
+    import difflib
+
+    names = [view.spec.name for view in found]
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = near[0] if near else f"one of {', '.join(names[:5])}" if names else "gossamer crawl URL makes one"
+    raise UsageError(
+        f"There is no task {figures.plain(name)!r}", where="gossamer tasks", hint=figures.plain(hint)
+    )
+
+
+async def _listed(state: Path) -> list[dict[str, Any]]:
+    async with opened(state) as frontier:
+        return [_row(view, await frontier.counters(view.spec.name)) for view in await frontier.tasks()]
+
+
+def _row(view: TaskView, counters: dict[str, int]) -> dict[str, Any]:
+    wanted = ("pages", "items", "failed", "skipped", "retried", "pending", "leased", "bytes")
+    return {
+        "task": view.spec.name,
+        "state": view.state.value,
+        "reason": view.reason,
+        **{name: counters.get(name, 0) for name in wanted},
+        "opened_ago": round(view.opened_ago, 1),
+        "ended_ago": None if view.ended_ago is None else round(view.ended_ago, 1),
+    }
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    from gossamer.services.listing import Column, write_table
+
+    columns = [
+        Column("TASK", style="bold"),
+        Column("STATE"),
+        *(Column(title, right=True) for title in ("PAGES", "ITEMS", "FAILED", "SKIPPED", "WAITING")),
+        Column("STARTED"),
+        Column("ENDED"),
+    ]
+    write_table(columns, [_cells(row) for row in rows])
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    reason = f" ({row['reason']})" if row["reason"] else ""
+    return [
+        row["task"],
+        row["state"] + reason,
+        *(f"{row[name]:,}" for name in ("pages", "items", "failed", "skipped")),
+        f"{row['pending'] + row['leased']:,}",
+        figures.ago(row["opened_ago"]),
+        "–" if row["ended_ago"] is None else figures.ago(row["ended_ago"]),
+    ]
+
+
+async def _order(state: Path, task: str, command: Command) -> TaskView:
+    async with opened(state) as frontier:
+        await find_task(frontier, task)
+        return await _obeyed(frontier, task, command)
+
+
+async def _retry_failed(state: Path, task: str) -> int:
+    """How many there were. Nothing is ordered where none failed: an ended task would run again for nothing."""
+    from gossamer.model.task import Command
+
+    async with opened(state) as frontier:
+        await find_task(frontier, task)
+        counters: dict[str, int] = await frontier.counters(task)
+        number = counters.get("failed", 0)
+        if number:
+            await _obeyed(frontier, task, Command.RETRY_FAILED)
+        return number
+
+
+async def _obeyed(frontier: Frontier, task: str, command: Command) -> TaskView:
+    from gossamer.model.task import IllegalChange
+
+    try:
+        return await frontier.control(task, command, reason="user")
+    except IllegalChange as error:
+        # At the keyboard this is a command that does not fit, not a crawl that failed.
+        raise UsageError(error.what, where=error.where, hint=error.hint or "gossamer tasks") from None
+
+
+def _state_option(state: Path) -> str:
+    from gossamer.services.summary import quoted
+
+    return "" if state == STATE else f" --state {quoted(str(state))}"
+
+
+def _say(line: str) -> None:
+    print(figures.plain(line))

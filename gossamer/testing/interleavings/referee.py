@@ -1,0 +1,216 @@
+"""The referee: what must hold after every step, judged by the questions and answers alone.
+
+It keeps its own small books (who holds what, what has ended, when a host may be asked again) and compares them with
+what the store says of itself. It does not know in which order hosts come or how a store is built; that is what the
+comparison with the twin is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gossamer.model.host import HostView
+from gossamer.model.hostrow import MAX_PARKED
+from gossamer.model.record import TERMINAL, Grant, Kind, Leases, Link, Outcome, Pushed, State, Verdict
+from gossamer.model.task import ENDED, TaskState, TaskView
+
+ENDS = ("done", "failed", "skipped")
+
+
+class Violation(AssertionError):  # noqa: N818  (a fact about the store under test)
+    """The store broke its contract."""
+
+
+class Referee:
+    """The books of one run."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.last_number = 0
+        self.held: dict[int, tuple[str, Grant]] = {}  # lease number → (session, grant)
+        self.out: set[tuple[str, str]] = set()  # (task, url) of the records that are leased
+        self.keys: dict[str, dict[bytes, Link]] = {}  # task → what was ever pushed
+        self.terminal: dict[tuple[str, str], tuple[State, str]] = {}  # (task, url) → its end
+        self.items: list[tuple[str, bytes]] = []  # (task, item) in commit order
+        self.turn: dict[str, float] = {}
+        self.robots_until: dict[str, float] = {}
+        self.state: dict[str, TaskView] = {}
+
+    # What the calls did
+
+    def pushed(self, task: str, links: Sequence[Link], answer: Pushed) -> None:
+        new = self._learn(task, links)
+        _check(answer.new == new, f"{new} of the links pushed were new, not {answer.new}")
+        _check(answer.known == len(links) - new, "new and known do not add up to what was pushed")
+
+    def _learn(self, task: str, links: Iterable[Link]) -> int:
+        known = self.keys.setdefault(task, {})
+        before = len(known)
+        for link in links:
+            known.setdefault(link.key, link)
+        return len(known) - before
+
+    def settled(self, session: str, outcomes: Sequence[Outcome], answer: Leases) -> None:
+        """Settle the books by the tokens that must be good, and compare which ones were refused."""
+        stale = []
+        for outcome in outcomes:
+            held = self.held.get(outcome.number)
+            if held is None or held[0] != session:
+                stale.append(outcome.number)
+                continue
+            self.lost([outcome.number])
+            if self.state[held[1].task].state in ENDED:
+                stale.append(outcome.number)
+            else:
+                self._apply(held[1], outcome)
+        _check(answer.stale == stale, f"the tokens {stale} are stale, not {answer.stale}")
+
+    def _apply(self, grant: Grant, outcome: Outcome) -> None:
+        order, host = outcome.host, grant.host
+        if outcome.sent_ago is not None:
+            self._hold(host, self.now - outcome.sent_ago + (order.turn if order else 0.0))
+        if order and order.park:
+            self._hold(host, self.now + min(order.park, MAX_PARKED))
+        if order and order.robots:
+            self.robots_until[host] = self.now + order.robots.ttl
+        if grant.kind is Kind.ROBOTS:
+            return
+        if outcome.verdict in TERMINAL:
+            self.terminal[grant.task, grant.url] = (State(outcome.verdict), outcome.code)
+        self._learn(grant.task, outcome.links)
+        self.items += [(grant.task, item) for item in outcome.items]
+
+    def _hold(self, host: str, until: float) -> None:
+        self.turn[host] = max(self.turn.get(host, 0.0), until)
+
+    def lost(self, numbers: Iterable[int]) -> None:
+        """These leases are over, whatever became of their records."""
+        for number in numbers:
+            _, grant = self.held.pop(number)
+            if grant.kind is not Kind.ROBOTS:
+                self.out.discard((grant.task, grant.url))
+
+    def held_by(self, session: str) -> list[Grant]:
+        return [grant for holder, grant in self.held.values() if holder == session]
+
+    def forgive_failed(self, task: str) -> None:
+        """Retry-failed: these may live again."""
+        for (name, url), (state, _) in list(self.terminal.items()):
+            if name == task and state is State.FAILED:
+                del self.terminal[name, url]
+
+    # What was granted
+
+    def granted(self, session: str, answer: Leases) -> None:
+        for grant in answer.grants:
+            _check(grant.number > self.last_number, f"lease number {grant.number} does not rise")
+            self.last_number = grant.number
+            self._check_polite(grant)
+            if grant.kind is Kind.ROBOTS:
+                _check(not self._robots_out(grant.host), f"a second robots lease at {grant.host}")
+            else:
+                place = (grant.task, grant.url)
+                _check(place not in self.out, f"{grant.url} is granted twice at once")
+                _check(place not in self.terminal, f"{grant.url} has ended and is granted again")
+                self.out.add(place)
+            self.held[grant.number] = (session, grant)
+        self._check_priorities(answer.grants)
+
+    def _robots_out(self, host: str) -> bool:
+        return any(grant.kind is Kind.ROBOTS and grant.host == host for _, grant in self.held.values())
+
+    def _check_polite(self, grant: Grant) -> None:
+        turn = self.turn.get(grant.host, 0.0)
+        _check(not grant.host or self.now >= turn, f"{grant.host} is granted {turn - self.now} s too early")
+        wish = self.state[grant.task].spec.wish
+        _check(
+            self.state[grant.task].state is TaskState.RUNNING,
+            f"a grant of {grant.task}, which is not running",
+        )
+        if grant.kind is Kind.PAGE and wish.robots:
+            known = self.robots_until.get(grant.host, 0.0) > self.now
+            _check(known, f"{grant.url} is granted without known robots")
+
+    def _check_priorities(self, grants: Sequence[Grant]) -> None:
+        last: dict[tuple[str, str], int] = {}
+        for grant in grants:
+            if grant.kind is not Kind.ROBOTS:
+                place = (grant.task, grant.host)
+                above = last.get(place, grant.priority)
+                _check(grant.priority <= above, f"{grant.url} comes after one of lower priority")
+                last[place] = grant.priority
+
+    # What the store says of itself
+
+    def check_hosts(self, hosts: dict[str, HostView], fresh: Sequence[Grant]) -> None:
+        """Slots: counted right everywhere, and within the strictest limit where something was just granted."""
+        open_at: dict[str, list[str]] = {}
+        for _, grant in self.held.values():
+            open_at.setdefault(grant.host, []).append(grant.task)
+        for name, host in hosts.items():
+            holders = open_at.get(name, [])
+            _check(host.open == len(holders), f"{name} has {len(holders)} open leases and counts {host.open}")
+        for name in {grant.host for grant in fresh if grant.host}:
+            limit = self._limit(hosts[name], open_at[name])
+            _check(hosts[name].open <= limit, f"{name} may have {limit} open and has {hosts[name].open}")
+
+    def _limit(self, host: HostView, holders: Sequence[str]) -> int:
+        """The limit by those tasks alone that hold something here; others can only make it stricter."""
+        limit = 1 << 30
+        for name in holders:
+            task = self.state[name]
+            if task.state is TaskState.RUNNING:
+                wish = task.spec.wish
+                paced = wish.delay > 0 or (host.delay or 0.0) > 0 or host.crawl_delay > 0
+                limit = min(limit, 1 if paced else wish.per_host)
+        return limit
+
+    def check_counters(self, task: str, counters: dict[str, int]) -> None:
+        """Everything that was discovered is somewhere, exactly once."""
+        view = self.state[task]
+        ended = sum(counters[end] for end in ENDS)
+        parts = counters["pending"] + counters["leased"] + counters["cancelled"] + ended
+        _check(
+            counters["discovered"] == parts, f"{task}: discovered is not the sum of all states: {counters}"
+        )
+        _check(
+            counters["discovered"] == len(self.keys.get(task, ())),
+            f"{task}: not all that was new was discovered",
+        )
+        _check(min(counters.values()) >= 0, f"{task}: a counter is negative: {counters}")
+        for end in ENDS:
+            causes = sum(n for name, n in counters.items() if name.startswith(end + ":"))
+            _check(causes == counters[end], f"{task}: {end} is not the sum of its causes: {counters}")
+        if view.state not in ENDED:
+            leased = sum(
+                grant.task == task and grant.kind is not Kind.ROBOTS for _, grant in self.held.values()
+            )
+            _check(
+                counters["leased"] == leased, f"{task}: {leased} records are leased, not {counters['leased']}"
+            )
+        items = sum(name == task for name, _ in self.items)
+        _check(counters["items"] == items, f"{task}: {items} items were settled, not {counters['items']}")
+
+    def check_end(self, task: str, url: str, state: State, code: str) -> None:
+        """A terminal record is what its settle made it."""
+        expected = self.terminal.get((task, url))
+        if expected:
+            _check((state, code) == expected, f"{url} ended as {expected} and is now {(state, code)}")
+
+    def check_items(self, task: str, log: Sequence[tuple[int, bytes]], after: int) -> None:
+        numbers = [number for number, _ in log]
+        _check(numbers == sorted(set(numbers)), f"{task}: item numbers do not rise: {numbers}")
+        _check(not numbers or numbers[0] > after, f"{task}: items up to {after} were asked to be left out")
+        expected = [item for name, item in self.items if name == task]
+        _check(
+            [item for _, item in log] == expected[len(expected) - len(log) :],
+            f"{task}: the item log is not what was settled",
+        )
+
+
+def _check(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise Violation(otherwise)
+
+
+__all__ = ["Referee", "Verdict", "Violation"]

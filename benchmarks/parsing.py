@@ -72,7 +72,10 @@ def main() -> None:
         ("a page that nobody looks into", page),
         ("text", lambda: page().text),
         ('css("h1").text', lambda: page().css("h1").text),
-        ('css("h1").text and follow("a[href]")', lambda: (p := page()).css("h1").text and p.follow("a[href]")),
+        (
+            'css("h1").text and follow("a[href]")',
+            lambda: (p := page()).css("h1").text and p.follow("a[href]"),
+        ),
         ("follow() without a selector", lambda: page().follow()),
         ("handler: title, count of one selector, follow all", lambda: handle_now(shop, page())),
     ]

@@ -1,4 +1,4 @@
-"""From what a handler wants to follow to the links that are pushed: scope, traps, budgets, what is known, fingerprints."""
+"""From what a handler wants to follow to the links that are pushed: scope, budgets, what is known, fingerprints."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Outlinks:
 
     def of_follow(self, follow: Follow, depth: int, refusals: Refusals) -> list[Link]:
         """The new links among many that share their options: the hot path."""
-        for cause, count in follow.refused.items():
-            refusals.counts[f"refused:{cause}"] += count
+        for why, count in follow.refused.items():
+            refusals.counts[f"refused:{why}"] += count
         like = follow.like
         if like is not None and (like.method != "GET" or like.body or like.key or not like.dedupe):
             return [link for request in follow for link in self.of_request(request, depth, refusals)]
@@ -97,11 +97,15 @@ class Outlinks:
         return [Link(key, url, host, priority, depth, hops=hops, request=encode(request), own_key=own)]
 
     def refusal(self, url: str, host: str, depth: int) -> str | None:
-        """Why this URL is not taken: out of scope, a trap, or its pattern's budget; None when it is."""
-        cause = self._boundary.refusal(url, host, depth) or trap(url, self._traps)
+        """Why this URL is not taken: out of scope, or over its pattern's budget; None when it is."""
+        cause = self._boundary.refusal(url, host, depth)
         if cause is None and self._patterns and self._budget is not None:
             cause = self._over_budget(url)
         return cause
+
+    def is_trap(self, url: str) -> bool:
+        """Whether the URL has a shape that no honest page has; such a record is kept, and never fetched."""
+        return trap(url, self._traps) is not None
 
     def acknowledge(self, links: Iterable[Link]) -> None:
         """A settle with these links is durable."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
 from gossamer.model.record import Leases, Outcome
 from gossamer.model.task import TaskEnded
@@ -37,6 +37,7 @@ class Settler:
         self._tasks: dict[int, str] = {}
         self._sent: dict[int, float] = {}
         self._wake = asyncio.Event()
+        self._turn = asyncio.Lock()
         self.settled = 0
 
     @property
@@ -65,6 +66,11 @@ class Settler:
             await self.settle_once()
 
     async def settle_once(self) -> None:
+        """One batch. A second caller waits for its turn."""
+        async with self._turn:
+            await self._settle_batch()
+
+    async def _settle_batch(self) -> None:
         self._wake.clear()
         batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
         bodies, self._bodies = self._bodies, []
@@ -86,9 +92,8 @@ class Settler:
         self.settled += len(batch)
         self._on_settled(batch, leases)
 
-    async def drain(self, until: Callable[[], Awaitable[None]]) -> None:
-        """Wait for `until`, then settle all that is left."""
-        await until()
+    async def flush(self) -> None:
+        """Settle all that waits, one batch after the other."""
         while self._waiting:
             await self.settle_once()
 

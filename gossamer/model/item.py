@@ -32,7 +32,7 @@ REASONS: dict[str, str] = {
 Key = str | Callable[[Any], Any] | None
 
 
-class InvalidItem(ItemError):
+class InvalidItem(ItemError):  # noqa: N818  (a fact about an item, counted under this name)
     """An item that is not stored; `reason` is one of `REASONS`."""
 
     def __init__(self, reason: str, detail: str = "", *, hint: str | None = None) -> None:
@@ -109,7 +109,7 @@ class _Schema:
             self._decoder.decode(_encode(value))  # Python checked no type when the object was made
             return value
         if self._fields is not None and (unknown := value.keys() - self._fields):
-            raise InvalidItem("schema", f"{self._name} has no field {sorted(map(str, unknown))[0]!r}")
+            raise InvalidItem("schema", f"{self._name} has no field {min(map(str, unknown))!r}")
         return msgspec.convert(value, self._schema)
 
 
@@ -117,7 +117,9 @@ def _encode(value: Any) -> bytes:
     try:
         data = _encoder.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidItem("not_json", _culprit(value, error), hint="yield text, numbers, lists and dicts") from None
+        raise InvalidItem(
+            "not_json", _culprit(value, error), hint="yield text, numbers, lists and dicts"
+        ) from None
     if not data.startswith(b"{"):
         raise InvalidItem(
             "not_an_item",

@@ -23,9 +23,12 @@ from collections.abc import Iterable
 
 from gossamer.model import parking
 from gossamer.model.host import HostOrder, HostView, RobotsOrder, Wish
+from gossamer.model.parking import parse_retry_after
 from gossamer.model.retry import cause_of
 from gossamer.model.robots import RobotsRules, lifetime
 from gossamer.model.settings import Settings
+
+__all__ = ["FIRST_DELAY", "SEVERAL", "Pace", "parse_retry_after", "wish_of"]
 
 FIRST_DELAY = 0.25
 LEAST_RAISED = 0.2  # a delay that is raised from nothing starts here

@@ -26,7 +26,16 @@ PROXY_SCHEMES = ("http://", "https://", "socks5://", "socks5h://")
 
 # What belongs to the connection is the transport's: set by an author it would break framing or decoding.
 _TRANSPORT_HEADERS = frozenset(
-    "host content-length transfer-encoding accept-encoding connection keep-alive upgrade te trailer".split()
+    {
+        "accept-encoding",
+        "connection",
+        "content-length",
+        "host",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+    }
 )
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LINE_BREAK = re.compile(r"[\r\n\0]")
@@ -152,14 +161,17 @@ def _check(request: Request) -> None:
         raise UsageError(f"The key has {len(request.key)} characters; {MAX_KEY} are allowed", where=where)
     if request.proxy and not request.proxy.startswith(PROXY_SCHEMES):
         # The value is not repeated: it may hold a password.
-        raise UsageError("The proxy is no URL that can be used", hint=f"begin it with {' or '.join(PROXY_SCHEMES)}")
-    if isinstance(request.without, str):
+        raise UsageError(
+            "The proxy is no URL that can be used", hint=f"begin it with {' or '.join(PROXY_SCHEMES)}"
+        )
+    without: object = request.without
+    if isinstance(without, str):
         raise UsageError("`without` is a text; it is a tuple of names", where=where, hint='write ("name",)')
     if request.meta:
         _check_meta(request.meta, where)
 
 
-def _check_body(body: bytes | None, where: str) -> None:
+def _check_body(body: object, where: str) -> None:
     if body is None:
         return
     if not isinstance(body, bytes):
@@ -172,7 +184,7 @@ def _check_body(body: bytes | None, where: str) -> None:
         raise UsageError(f"The body has {len(body)} bytes; {MAX_REQUEST} are allowed", where=where)
 
 
-def _header_problem(name: str, value: str) -> str | None:
+def _header_problem(name: str, value: object) -> str | None:
     if not isinstance(value, str):
         return f"is a {type(value).__name__}, not text"
     if not _TOKEN.fullmatch(name):
@@ -192,7 +204,9 @@ def _check_meta(meta: dict[str, Any], where: str) -> None:
             hint="use text, numbers, lists and dicts, e.g. str(date)",
         )
     if len(_encoder.encode(meta)) > MAX_REQUEST:
-        raise UsageError(f"Meta takes more than {MAX_REQUEST} bytes", where=where, hint="store a reference instead")
+        raise UsageError(
+            f"Meta takes more than {MAX_REQUEST} bytes", where=where, hint="store a reference instead"
+        )
 
 
 def _is_latin1(text: str) -> bool:

@@ -66,6 +66,9 @@ class FrontierStore(Protocol):
     ) -> TaskView:
         """Obey, if the table of states allows it: else raises IllegalChange and nothing has changed."""
 
+    async def forget(self, task: str) -> None:
+        """Remove the task with all its records, items and counters. Raises IllegalChange while something of it is leased."""
+
 
 class SessionStore(Protocol):
     """A worker's life: all its leases live and die with one row."""

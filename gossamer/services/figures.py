@@ -27,8 +27,8 @@ def size(octets: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`0.4s`, `12s`, `1m 12s`, `2h 03m`, `3d 4h`."""
-    if 0 < seconds < 9.95:
+    """`0.4s`, `9s`, `1m 12s`, `2h 03m`, `3d 4h`."""
+    if 0 < seconds < 9.95 and seconds != int(seconds):
         return f"{seconds:.1f}s"
     whole = max(0, round(seconds))
     if whole < MINUTE:
@@ -44,7 +44,7 @@ def about(seconds: float) -> str:
     """An estimate, no more exact than it is: it must not tremble from frame to frame."""
     if seconds < 10:
         return "a few seconds"
-    if seconds < MINUTE:
+    if seconds < 57:
         return f"{5 * round(seconds / 5)}s"
     if seconds < 10 * MINUTE:
         seconds = 10 * round(seconds / 10)

@@ -48,7 +48,9 @@ def read_json(body: bytes, text: Callable[[], str], type_: Any, where: str) -> A
 def _whole(value: Any) -> Any:
     """The value with lone halves of characters (an escaped \\ud83d without its partner) made U+FFFD: such text cannot be stored."""
     if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return (
+            value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        )
     if isinstance(value, dict):
         return {_whole(name): _whole(inner) for name, inner in value.items()}
     return [_whole(inner) for inner in value] if isinstance(value, list) else value

@@ -76,7 +76,8 @@ class Nodes(Sequence[Node]):
         """The only element; raises if there is none or more than one, where a guess would be a wrong value."""
         if len(self._found) != 1:
             raise UsageError(
-                f"{len(self._found)} elements match where one is expected", hint="make the selector more precise"
+                f"{len(self._found)} elements match where one is expected",
+                hint="make the selector more precise",
             )
         return Node(self._found[0])
 

@@ -212,7 +212,8 @@ class Page:
         """Add to a counter of the author's own. It is settled with the page: a failed handler counts nothing."""
         if not 0 < len(name) <= MAX_COUNTER_NAME or not name.isprintable():
             raise UsageError(
-                f"{name[:80]!r} is no name of a counter", hint=f"use 1 to {MAX_COUNTER_NAME} printable characters"
+                f"{name[:80]!r} is no name of a counter",
+                hint=f"use 1 to {MAX_COUNTER_NAME} printable characters",
             )
         self._counts[name] = self._counts.get(name, 0) + n
 

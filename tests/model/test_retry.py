@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from gossamer.model.host import HostOrder
 from gossamer.model.record import Verdict
 from gossamer.model.retry import CAUSES, MAX_DELAY, SINK, cause_of, code_of, crashed, decide
@@ -20,15 +21,10 @@ def test_every_code_of_the_transport_is_in_the_table():
 @pytest.mark.parametrize(
     ("status", "code"),
     [
-        (200, ""),
-        (204, ""),
-        (299, ""),
-        (206, "http_206"),
-        (304, "http_304"),
-        (404, "http_404"),
-        (503, "http_503"),
-    ]
-    + [(100, "protocol"), (0, "protocol"), (999, "protocol"), (-1, "protocol"), (600, "protocol")],
+        *((status, "") for status in (200, 204, 299)),
+        *((status, f"http_{status}") for status in (206, 304, 404, 503)),
+        *((status, "protocol") for status in (100, 0, 999, -1, 600)),
+    ],
 )
 def test_a_status_is_a_cause(status: int, code: str):
     """2xx is a page, other statuses are their own code, and what HTTP does not know is a broken protocol."""

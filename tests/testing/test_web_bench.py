@@ -11,8 +11,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from gossamer.testing.web import Bench, serve, start_child
 from simple_crawler import Reader, fetch, read_answer
+
+from gossamer.testing.web import Bench, serve, start_child
 
 
 @pytest.mark.parametrize(("pages", "size", "hosts"), [(41, 12_800, 1), (300, 5_000, 3), (1001, 240_000, 12)])

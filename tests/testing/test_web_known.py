@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from simple_crawler import SimpleCrawler, fetch
+
 from gossamer.model.record import State
 from gossamer.testing.web import Kind, KnownWeb, Limits, Mix, Outcome, judge, serve, serve_child
-from simple_crawler import SimpleCrawler, fetch
 
 QUICK = Mix(
     limited=0.01,

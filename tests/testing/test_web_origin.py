@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
+from simple_crawler import fetch, read_answer
+
 from gossamer.testing.web import (
     Kind,
     KnownWeb,
@@ -26,7 +28,6 @@ from gossamer.testing.web import (
     serve,
     start_child,
 )
-from simple_crawler import fetch, read_answer
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import zlib
 from urllib.parse import urljoin
 
-from gossamer.testing.web import Shop, serve
 from simple_crawler import Reader, fetch
+
+from gossamer.testing.web import Shop, serve
 
 
 async def test_a_visitor_meets_everything_the_shop_promises() -> None:

@@ -27,6 +27,7 @@ class Engine:
         self._on_end = on_end
         self._multi = pycurl.CurlMulti()
         self._sockets = open_readiness()
+        self.spoiled = self._sockets.spoiled
         self._kick: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
@@ -42,7 +43,10 @@ class Engine:
         self._multi.remove_handle(curl)
 
     async def close(self) -> None:
-        """Close every connection. Waits for them, but not for name lookups that the system does not give up."""
+        """Close every connection; those of open exchanges were closed when their handles were removed.
+
+        Idle ones are closed last, behind name lookups that the system does not give up, so the wait has a bound.
+        """
         self._loop.remove_reader(self._sockets.fileno())
         for handle in (self._kick, self._timer):
             if handle is not None:

@@ -40,8 +40,9 @@ class Handle:
     refusal: FetchError | None
     future: asyncio.Future[None] | None
 
-    def __init__(self, guard: AddressGuard, ca_file: str) -> None:
+    def __init__(self, guard: AddressGuard, ca_file: str, spoiled: set[tuple[str, int]]) -> None:
         self._guard = guard
+        self._spoiled = spoiled
         self._known = _NOTHING
         self._chunks: list[bytes] = []
         self._targeted = False
@@ -120,6 +121,7 @@ class Handle:
         self.head = None
         self.refusal = None
         self.blocked = False
+        self.again = False
         self.connections = 0
         self.address = ""
         self.result = 0
@@ -181,7 +183,7 @@ class Handle:
         self.connections += 1
         return dialled
 
-    def _on_send(self, ip: str, _local_ip: str, _port: int, _local_port: int) -> int:
+    def _on_send(self, ip: str, local_ip: str, _port: int, local_port: int) -> int:
         """The connection stands and the request is about to leave.
 
         Judged again, since the connection may come from the pool, where an exchange with more freedom left it. One
@@ -189,6 +191,12 @@ class Handle:
         """
         if self.blocked or not self._guard.permits(ip, allow_private=self.exchange.allow_private):
             self.blocked = True
+            return int(pycurl.PREREQFUNC_ABORT)
+        if self._spoiled and (local_ip, local_port) in self._spoiled:
+            self._spoiled.discard((local_ip, local_port))
+            self.again = (
+                True  # nothing was sent: libcurl drops this connection, and the transport tries another
+            )
             return int(pycurl.PREREQFUNC_ABORT)
         self.address = ip
         self.sent_at = now = monotonic()

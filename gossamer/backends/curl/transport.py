@@ -63,15 +63,14 @@ class CurlTransport:
     async def send(self, exchange: Exchange) -> Answer:
         if self._engine is None or self._closed:
             raise RuntimeError("the transport is not open: use it inside `async with`")
-        handle = self._idle.pop() if self._idle else Handle(self._guard, self._ca_file)
+        handle = self._idle.pop() if self._idle else Handle(self._guard, self._ca_file, self._engine.spoiled)
         try:
             handle.load(exchange)
-            handle.future = future = self._loop.create_future()
-            self._open[handle.curl] = handle
             self._sent += 1
-            self._watch.wake()
-            self._engine.add(handle.curl)
-            await future
+            await self._begin(handle)
+            while handle.again:
+                handle.again = False
+                await self._begin(handle)
             answer = self._answer(handle)
         except FetchError:
             self._failed += 1
@@ -113,6 +112,17 @@ class CurlTransport:
         for handle in self._idle:
             handle.curl.close()
         self._idle.clear()
+
+    def _begin(self, handle: Handle) -> asyncio.Future[None]:
+        """Put an exchange under way; the future ends with it."""
+        engine = self._engine
+        if engine is None:
+            raise RuntimeError("the transport is not open")
+        handle.future = future = self._loop.create_future()
+        self._open[handle.curl] = handle
+        self._watch.wake()
+        engine.add(handle.curl)
+        return future
 
     def _answer(self, handle: Handle) -> Answer:
         if handle.blocked:

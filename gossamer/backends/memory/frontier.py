@@ -112,6 +112,7 @@ class MemoryFrontier(Commands):
             return None
         now = self._clock.now()
         cancelled = row.is_over and record.state in (State.PENDING, State.LEASED)
+        due_in = 0.0 if cancelled or record.due is None else max(record.due - now, 0.0)
         return Explained(
             url=record.link.url,
             state=State.CANCELLED if cancelled else record.state,
@@ -122,7 +123,7 @@ class MemoryFrontier(Commands):
             crashes=record.crashes,
             suspect=record.suspect,
             found_on=record.found_on,
-            due_in=max(record.due - now, 0.0) if record.due is not None else 0.0,
+            due_in=due_in,
             host=view(record.lane.host.row, now),
         )
 

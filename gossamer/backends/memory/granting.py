@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gossamer.backends.memory.ledger import Ledger
-from gossamer.backends.memory.rows import Host, Lane, Lease, Record, Task
+from gossamer.backends.memory.rows import Lane, Lease, Record, Task
 from gossamer.model.hostrow import NO_LIMIT, knows_robots, robots_url, view
 from gossamer.model.record import Grant, Kind, Leases, State
 from gossamer.model.task import TaskState
@@ -28,17 +28,25 @@ class Granting(Ledger):
         return answer
 
     def _grant(self, session: str, task: Task, n: int, answer: Leases) -> None:
-        """Up to n grants from at most n lanes; the hosts move behind those that waited longer."""
-        granted: set[Host] = set()
+        """Up to n grants from at most n lanes, robots first; the hosts move behind those that waited longer."""
+        robots: list[Lane] = []
+        records: list[Record] = []
         for lane in self._ready_lanes(task)[:n]:
-            fresh = self._grant_from(session, lane, n)
-            n -= len(fresh)
-            answer.grants += fresh
-            if fresh:
-                granted.add(lane.host)
-                answer.hosts[lane.host.row.name] = view(lane.host.row, self._now)
-            if n == 0:
+            left = n - len(robots) - len(records)
+            if left == 0:
                 break
+            if self._is_spent(lane):
+                # Its budget was cut by an update, or its closure lifted by retry-failed: nothing else would close it.
+                self._close_lane(lane, State.SKIPPED, "budget")
+            elif not self._lacks_robots(lane):
+                records += self._take(lane, left)
+            elif self._may_ask_robots(lane):
+                self._occupy(lane)
+                robots.append(lane)
+        answer.grants += [self._grant_robots(session, lane) for lane in robots]
+        answer.grants += [self._grant_record(session, record) for record in records]
+        granted = {lane.host for lane in robots} | {record.lane.host for record in records}
+        answer.hosts |= {host.row.name: view(host.row, self._now) for host in granted}
         self._refresh(granted)
         self._check_end(task)
 
@@ -47,17 +55,6 @@ class Granting(Ledger):
             lane for lane in task.lanes.values() if lane.ready_at is not None and lane.ready_at <= self._now
         ]
         return sorted(ready, key=lambda lane: (lane.ready_at, lane.host.row.id))
-
-    def _grant_from(self, session: str, lane: Lane, n: int) -> list[Grant]:
-        if self._is_spent(lane):
-            # The budget was cut by an update, or its closure lifted by retry-failed: nothing will come to close it.
-            self._close_lane(lane, State.SKIPPED, "budget")
-            return []
-        if self._lacks_robots(lane):
-            return [self._grant_robots(session, lane)] if self._may_ask_robots(lane) else []
-        front = lane.queue[: min(n, self._room(lane))]
-        del lane.queue[: len(front)]
-        return [self._grant_record(session, lane, record) for record in front]
 
     # What a lane may have
 
@@ -103,21 +100,36 @@ class Granting(Ledger):
 
     # The grants themselves
 
+    def _take(self, lane: Lane, n: int) -> list[Record]:
+        """Up to n records from the front of the queue, their slots taken."""
+        front = lane.queue[: min(n, self._room(lane))]
+        del lane.queue[: len(front)]
+        for record in front:
+            record.state = State.LEASED
+            self._occupy(lane, record)
+        return front
+
+    def _occupy(self, lane: Lane, record: Record | None = None) -> None:
+        """Take a slot, for a record or else for the host's robots."""
+        lane.host.row.open += 1
+        if record is None:
+            lane.host.row.robots_open = True
+            return
+        lane.open += 1
+        lane.task.leased += 1
+        lane.task.leased_pages += record.kind is Kind.PAGE
+
     def _grant_robots(self, session: str, lane: Lane) -> Grant:
-        lane.host.row.robots_open = True
-        number = self._open_lease(session, lane, None)
-        host, task = lane.host.row, lane.task.spec.name
+        number, host, task = self._number(session, lane), lane.host.row, lane.task.spec.name
         return Grant(
             number, task, Kind.ROBOTS, robots_url(host), host.name, 0, 0, 0, b"", 0, 0, suspect=False
         )
 
-    def _grant_record(self, session: str, lane: Lane, record: Record) -> Grant:
-        record.state = State.LEASED
-        number = self._open_lease(session, lane, record)
+    def _grant_record(self, session: str, record: Record) -> Grant:
         link = record.link
         return Grant(
-            number,
-            lane.task.spec.name,
+            self._number(session, record.lane, record),
+            record.lane.task.spec.name,
             link.kind,
             link.url,
             link.host,
@@ -130,14 +142,10 @@ class Granting(Ledger):
             record.suspect,
         )
 
-    def _open_lease(self, session: str, lane: Lane, record: Record | None) -> int:
+    def _number(self, session: str, lane: Lane, record: Record | None = None) -> int:
+        """Write the lease down; with the session, its number is the token."""
         self._last_lease += 1
         self._leases[self._last_lease] = Lease(self._last_lease, session, lane, record)
-        lane.host.row.open += 1
-        if record is not None:
-            lane.open += 1
-            lane.task.leased += 1
-            lane.task.leased_pages += record.kind is Kind.PAGE
         return self._last_lease
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gossamer.backends.memory.granting import Granting
-from gossamer.backends.memory.rows import Lane, Lease, Record, Task
+from gossamer.backends.memory.rows import Lease, Record, Task
 from gossamer.model.hostrow import obey
 from gossamer.model.record import REDIRECTED, TERMINAL, Kind, Leases, Outcome, State, Verdict
 from gossamer.ports.frontier import KEPT_SAMPLES
@@ -24,10 +24,9 @@ class Settling(Granting):
             else:
                 self._end_attempt(lease, outcome)
                 settled.append((lease, outcome))
-        for lease, outcome in settled:
-            if lease.record is not None:
-                self._take_effects(lease.lane.task, lease.record, outcome)
-        for task in dict.fromkeys(lease.lane.task for lease, _ in settled):
+        self._close_lanes(settled)
+        self._take_effects(settled)
+        for task in self._tasks.values():
             self._check_end(task)
         self._refresh()
         answer = self._lease(session, want) if session in self._sessions else Leases()
@@ -54,29 +53,29 @@ class Settling(Granting):
             self._give_back(lease.record)
 
     def _end_attempt(self, lease: Lease, outcome: Outcome) -> None:
-        """The slot, the host and the record; the rest follows when all records of the call are settled."""
+        """The slot, the host and the record; the rest follows when all outcomes of the call came so far."""
         self._free(lease)
         obey(lease.lane.host.row, outcome.host, outcome.sent_ago, self._now)
-        if lease.record is not None:
-            self._end_record(lease.record, outcome)
-        if outcome.host is not None and outcome.host.give_up and lease.lane.host.row.name:
-            self._close_lane(lease.lane, State.FAILED, outcome.host.give_up)
-
-    def _end_record(self, record: Record, outcome: Outcome) -> None:
+        if lease.record is None:
+            return
         if outcome.verdict in TERMINAL:
-            self._end(record, State(outcome.verdict), outcome.code)
-            if record.kind is Kind.PAGE and record.state is State.DONE and outcome.code != REDIRECTED:
-                self._count_page(record.lane)
+            self._end(lease.record, State(outcome.verdict), outcome.code)
+            if _is_page(lease, outcome):
+                lease.lane.task.pages += 1
+                lease.lane.pages += 1
         elif outcome.verdict is Verdict.RETRY:
-            self._retry(record, outcome)
+            self._retry(lease.record, outcome)
         else:
-            self._give_back(record)
+            self._give_back(lease.record)
 
-    def _count_page(self, lane: Lane) -> None:
-        lane.task.pages += 1
-        lane.pages += 1
-        if self._is_spent(lane):
-            self._close_lane(lane, State.SKIPPED, "budget")
+    def _close_lanes(self, settled: Sequence[tuple[Lease, Outcome]]) -> None:
+        """First the hosts that were given up, then those whose page budget is spent; the last word stays."""
+        for lease, outcome in settled:
+            if outcome.host is not None and outcome.host.give_up and lease.lane.host.row.name:
+                self._close_lane(lease.lane, State.FAILED, outcome.host.give_up)
+        for lease, outcome in settled:
+            if _is_page(lease, outcome) and self._is_spent(lease.lane):
+                self._close_lane(lease.lane, State.SKIPPED, "budget")
 
     def _retry(self, record: Record, outcome: Outcome) -> None:
         record.retries += outcome.burned
@@ -90,14 +89,33 @@ class Settling(Granting):
             record.lane.task.counts["retried"] += 1
         self._give_back(record, outcome.delay)
 
-    def _take_effects(self, task: Task, record: Record, outcome: Outcome) -> None:
-        self._push(task, outcome.links, record.link.url)
-        for item in outcome.items:
+    def _take_effects(self, settled: Sequence[tuple[Lease, Outcome]]) -> None:
+        """Task by task, in the order in which the call met them: links, items, counters, samples."""
+        by_task: dict[Task, list[tuple[Record, Outcome]]] = {}
+        for lease, outcome in settled:
+            if lease.record is not None:
+                by_task.setdefault(lease.lane.task, []).append((lease.record, outcome))
+        for task, ended in by_task.items():
+            for record, outcome in ended:
+                self._push(task, outcome.links, record.link.url)
+                self._log(task, outcome.items)
+                task.counts.update(outcome.counts)
+                self._keep_samples(task, outcome.samples)
+
+    def _log(self, task: Task, items: Sequence[bytes]) -> None:
+        for item in items:
             self._last_item += 1
             task.items.append((self._last_item, item))
-        task.counts["items"] += len(outcome.items)
-        task.counts.update(outcome.counts)
-        for counter, example in outcome.samples:
+        task.counts["items"] += len(items)
+
+    def _keep_samples(self, task: Task, samples: Sequence[tuple[str, str]]) -> None:
+        for counter, example in samples:
             kept = task.samples.setdefault(counter, [])
             if len(kept) < KEPT_SAMPLES:
                 kept.append(example)
+
+
+def _is_page(lease: Lease, outcome: Outcome) -> bool:
+    """Whether the outcome counts against page budgets: an answer that was not just the way to another one."""
+    is_page = lease.record is not None and lease.record.kind is Kind.PAGE
+    return is_page and outcome.verdict is Verdict.DONE and outcome.code != REDIRECTED

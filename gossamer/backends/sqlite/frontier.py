@@ -110,6 +110,9 @@ class SqliteFrontier:
             lambda ledger: tasks.control(ledger, task, command, reason, spec).view(ledger.now)
         )
 
+    async def forget(self, task: str) -> None:
+        await self._change(lambda ledger: tasks.forget(ledger, task))
+
     # SessionStore
 
     async def open_session(self, worker: str) -> str:

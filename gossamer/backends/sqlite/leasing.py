@@ -143,8 +143,8 @@ class Granting:
         self.grant_pages(answer)
         granted = {host for host, _ in self.picks} | set(self.robots)
         for host in granted:
-            row = self.ledger.hosts[host]
-            answer.hosts[row.name] = view(row, self.ledger.now)
+            granted_from = self.ledger.hosts[host]
+            answer.hosts[granted_from.name] = view(granted_from, self.ledger.now)
         self.ledger.touched |= granted
         self.ledger.refresh(granted)
         return self.short

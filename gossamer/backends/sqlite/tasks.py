@@ -117,3 +117,16 @@ def retry_some(ledger: Ledger, task: TaskRow, limit: int) -> None:
             ledger.fed.add(host)
         ledger.write_lanes()
     complete(ledger, task)
+
+
+def forget(ledger: Ledger, name: str) -> None:
+    """Remove every row of the task; hosts stay, for their pace and rules are all tasks'."""
+    task = ledger.named(name)
+    if ledger.db.execute("SELECT 1 FROM lease WHERE task = ? LIMIT 1", (task.id,)).fetchone():
+        raise IllegalChange(
+            f"The task {name!r} is being worked on", hint="stop its workers first (Ctrl-C, or `gossamer cancel`)"
+        )
+    for table in ("lane", "record", "known", "queue", "delayed", "item", "cursor", "counter", "sample"):
+        ledger.db.execute(f"DELETE FROM {table} WHERE task = ?", (task.id,))  # noqa: S608  (names of this list only)
+    ledger.db.execute("DELETE FROM task WHERE id = ?", (task.id,))
+    del ledger.tasks[task.id]

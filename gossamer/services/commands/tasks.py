@@ -93,14 +93,14 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 def opened(state: Path) -> Any:
     """The frontier of a state directory that exists; as an async context manager."""
-    from gossamer.services import wiring
-
     if not state.is_dir():
         raise UsageError(
             "There is no crawl here: the state directory does not exist",
             where=str(state),
             hint="change to the folder where the crawl was started, or name it with --state DIR",
         )
+    from gossamer.services import wiring
+
     return wiring.open_frontier(state)
 
 

@@ -34,7 +34,8 @@ class Play:
         self.alive: dict[str, float] = {}  # session → its last beat
         self.called = 0.0
         self.spent: list[int] = []  # tokens that were settled or lost
-        self.cursors: dict[str, int] = {}
+        self.cursors: dict[str, dict[str, int]] = {}  # task → sink → where it stands
+        self.trimmed: dict[str, int] = {}  # task → what all sinks held, so that it may be gone
         self.transcript: list[Event] = []
         self.fresh: Sequence[Grant] = ()
         moves = ((self.push, 5), (self.settle, 10), (self.lease, 5), (self.wait, 4), (self.control, 2), (self.beat, 2),
@@ -53,6 +54,7 @@ class Play:
                 await self.check()
             await self.drain()
             await self.check_ends()
+            await self.leave()
         except Violation as broken:
             tail = "\n".join(f"  {event}" for event in self.transcript[-6:])
             said = (
@@ -116,8 +118,9 @@ class Play:
         self.say("lease", self.sessions.index(session), list(want.items()), answer)
 
     async def settle(self) -> None:
-        session, want = self.dice.choice(self.sessions), self.want()
-        outcomes = self.outcomes(session)
+        holders = list(dict.fromkeys(holder for holder, _ in self.referee.held.values()))
+        session = self.dice.choice(holders if holders and self.dice.random() < 0.8 else self.sessions)
+        outcomes, want = self.outcomes(session), self.want()
         self.enter()
         answer = await self.frontier.settle(session, outcomes, want)
         self.spent += [outcome.number for outcome in outcomes]
@@ -140,26 +143,15 @@ class Play:
         chosen = self.dice.sample(held, self.dice.randint(min(1, len(held)), len(held)))
         outcomes = [self.world.outcome(grant) for grant in chosen]
         if self.dice.random() < 0.2:
-            outcomes += self.strays(outcomes)
+            outcomes.append(self.stray(outcomes))
         return outcomes
 
-    def strays(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """Tokens that must do nothing: spent, of another session, never given, or twice in one call."""
-        numbers = [
-            10**9,
-            *self.spent[-3:],
-            *list(self.referee.held)[:2],
-            *(outcome.number for outcome in outcomes[:1]),
-        ]
-        number = self.dice.choice(numbers)
-        stray = Outcome(
-            number, Verdict.DONE, items=[b'{"stray":true}'], links=self.world.links(2), sent_ago=0.0
-        )
-        return (
-            [stray]
-            if number not in {grant.number for grant in self.referee.held_by(self.sessions[0])}
-            else []
-        )
+    def stray(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """A token that most likely is no good: spent, of another session, never given, or twice in one call."""
+        twice = [outcome.number for outcome in outcomes[:1]]
+        number = self.dice.choice([10**9, *self.spent[-3:], *list(self.referee.held)[:2], *twice])
+        items, links = [b'{"stray":true}'], self.world.links(2)
+        return Outcome(number, Verdict.DONE, items=items, links=links, sent_ago=0.0)
 
     async def control(self) -> None:
         name, command = self.dice.choice(self.names), self.dice.choice(COMMANDS)
@@ -258,8 +250,11 @@ class Play:
         stands = await self.frontier.cursor(name, 0, sink)
         log = await self.frontier.read(name, 0, stands[0], 50)
         self.referee.check_items(name, log, stands[0])
+        cursors = self.cursors.setdefault(name, {})
+        cursors[sink] = stands[0]
         if log:
-            held = self.dice.choice(log)[0]
+            held = cursors[sink] = self.dice.choice(log)[0]
+            self.trimmed[name] = max(self.trimmed.get(name, 0), min(cursors.values()))
             await self.frontier.advance(name, 0, sink, held, b"%d" % held)
             # One that is late must not move the cursor back.
             await self.frontier.advance(name, 0, sink, held - 1, b"late")
@@ -285,8 +280,11 @@ class Play:
         self.say("hosts", hosts)
 
     async def check_ends(self) -> None:
-        """Every record, once more: what ended is what it was, and all stores tell the same life of it."""
+        """Every record and item once more: what ended is what it was, and all stores tell the same life of it."""
         for name in self.names:
+            log = await self.frontier.read(name, 0, 0, 10_000)
+            self.referee.check_log(name, log, trimmed=self.trimmed.get(name, 0))
+            self.say("items", name, log)
             for key, link in self.referee.keys.get(name, {}).items():
                 life = await self.frontier.explain(name, key, link.host)
                 if life is None:
@@ -294,6 +292,7 @@ class Play:
                 self.referee.check_end(name, life.url, life.state, life.code)
                 self.say("explain", name, life)
             self.say("samples", await self.frontier.samples(name))
+        self.referee.check_numbers()
 
     # The end
 
@@ -312,6 +311,14 @@ class Play:
             if not await self.work():
                 return
         raise Violation(f"the tasks do not end: {list(self.referee.state.values())}")
+
+    async def leave(self) -> None:
+        """Leave nothing alive, so that another seed may be played on the same store."""
+        for session in self.sessions:
+            await self.frontier.close_session(session)
+        for name in self.names:
+            if not self.is_over(name):
+                await self.frontier.control(name, Command.CANCEL)
 
     async def work(self) -> bool:
         """One round of good work on all running tasks; False when nothing is left."""

@@ -8,10 +8,11 @@ comparison with the twin is for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from gossamer.model.host import HostView
 from gossamer.model.hostrow import MAX_PARKED
-from gossamer.model.record import TERMINAL, Grant, Kind, Leases, Link, Outcome, Pushed, State, Verdict
+from gossamer.model.record import TERMINAL, Grant, Kind, Leases, Link, Outcome, Pushed, State
 from gossamer.model.task import ENDED, TaskState, TaskView
 
 ENDS = ("done", "failed", "skipped")
@@ -31,8 +32,10 @@ class Referee:
         self.out: set[tuple[str, str]] = set()  # (task, url) of the records that are leased
         self.keys: dict[str, dict[bytes, Link]] = {}  # task → what was ever pushed
         self.terminal: dict[tuple[str, str], tuple[State, str]] = {}  # (task, url) → its end
-        self.items: list[tuple[str, bytes]] = []  # (task, item) in commit order
-        self.turn: dict[str, float] = {}
+        self.items: list[tuple[str, bytes, int]] = []  # (task, item, which settle) in commit order
+        self.settles = 0
+        self.numbers: dict[int, int] = {}  # place in `items` → the number it was read with
+        self.turn: dict[str, float] = {}  # host → when it may be asked again
         self.robots_until: dict[str, float] = {}
         self.state: dict[str, TaskView] = {}
 
@@ -40,8 +43,10 @@ class Referee:
 
     def pushed(self, task: str, links: Sequence[Link], answer: Pushed) -> None:
         new = self._learn(task, links)
-        _check(answer.new == new, f"{new} of the links pushed were new, not {answer.new}")
-        _check(answer.known == len(links) - new, "new and known do not add up to what was pushed")
+        if answer.new != new:
+            raise Violation(f"{new} of the links pushed were new, not {answer.new}")
+        if answer.known != len(links) - new:
+            raise Violation("new and known do not add up to what was pushed")
 
     def _learn(self, task: str, links: Iterable[Link]) -> int:
         known = self.keys.setdefault(task, {})
@@ -53,6 +58,7 @@ class Referee:
     def settled(self, session: str, outcomes: Sequence[Outcome], answer: Leases) -> None:
         """Settle the books by the tokens that must be good, and compare which ones were refused."""
         stale = []
+        self.settles += 1
         for outcome in outcomes:
             held = self.held.get(outcome.number)
             if held is None or held[0] != session:
@@ -63,7 +69,8 @@ class Referee:
                 stale.append(outcome.number)
             else:
                 self._apply(held[1], outcome)
-        _check(answer.stale == stale, f"the tokens {stale} are stale, not {answer.stale}")
+        if answer.stale != stale:
+            raise Violation(f"the tokens {stale} are stale, not {answer.stale}")
 
     def _apply(self, grant: Grant, outcome: Outcome) -> None:
         order, host = outcome.host, grant.host
@@ -78,7 +85,7 @@ class Referee:
         if outcome.verdict in TERMINAL:
             self.terminal[grant.task, grant.url] = (State(outcome.verdict), outcome.code)
         self._learn(grant.task, outcome.links)
-        self.items += [(grant.task, item) for item in outcome.items]
+        self.items += [(grant.task, item, self.settles) for item in outcome.items]
 
     def _hold(self, host: str, until: float) -> None:
         self.turn[host] = max(self.turn.get(host, 0.0), until)
@@ -103,15 +110,19 @@ class Referee:
 
     def granted(self, session: str, answer: Leases) -> None:
         for grant in answer.grants:
-            _check(grant.number > self.last_number, f"lease number {grant.number} does not rise")
+            if grant.number <= self.last_number:
+                raise Violation(f"lease number {grant.number} does not rise")
             self.last_number = grant.number
             self._check_polite(grant)
             if grant.kind is Kind.ROBOTS:
-                _check(not self._robots_out(grant.host), f"a second robots lease at {grant.host}")
+                if self._robots_out(grant.host):
+                    raise Violation(f"a second robots lease at {grant.host}")
             else:
                 place = (grant.task, grant.url)
-                _check(place not in self.out, f"{grant.url} is granted twice at once")
-                _check(place not in self.terminal, f"{grant.url} has ended and is granted again")
+                if place in self.out:
+                    raise Violation(f"{grant.url} is granted twice at once")
+                if place in self.terminal:
+                    raise Violation(f"{grant.url} has ended and is granted again")
                 self.out.add(place)
             self.held[grant.number] = (session, grant)
         self._check_priorities(answer.grants)
@@ -121,15 +132,14 @@ class Referee:
 
     def _check_polite(self, grant: Grant) -> None:
         turn = self.turn.get(grant.host, 0.0)
-        _check(not grant.host or self.now >= turn, f"{grant.host} is granted {turn - self.now} s too early")
+        if grant.host and self.now < turn:
+            raise Violation(f"{grant.host} is granted {turn - self.now} s too early")
         wish = self.state[grant.task].spec.wish
-        _check(
-            self.state[grant.task].state is TaskState.RUNNING,
-            f"a grant of {grant.task}, which is not running",
-        )
-        if grant.kind is Kind.PAGE and wish.robots:
-            known = self.robots_until.get(grant.host, 0.0) > self.now
-            _check(known, f"{grant.url} is granted without known robots")
+        if self.state[grant.task].state is not TaskState.RUNNING:
+            raise Violation(f"a grant of {grant.task}, which is not running")
+        unknown = self.robots_until.get(grant.host, 0.0) <= self.now
+        if grant.kind is Kind.PAGE and wish.robots and unknown:
+            raise Violation(f"{grant.url} is granted without known robots")
 
     def _check_priorities(self, grants: Sequence[Grant]) -> None:
         last: dict[tuple[str, str], int] = {}
@@ -137,7 +147,8 @@ class Referee:
             if grant.kind is not Kind.ROBOTS:
                 place = (grant.task, grant.host)
                 above = last.get(place, grant.priority)
-                _check(grant.priority <= above, f"{grant.url} comes after one of lower priority")
+                if grant.priority > above:
+                    raise Violation(f"{grant.url} comes after one of lower priority")
                 last[place] = grant.priority
 
     # What the store says of itself
@@ -149,10 +160,12 @@ class Referee:
             open_at.setdefault(grant.host, []).append(grant.task)
         for name, host in hosts.items():
             holders = open_at.get(name, [])
-            _check(host.open == len(holders), f"{name} has {len(holders)} open leases and counts {host.open}")
+            if host.open != len(holders):
+                raise Violation(f"{name} has {len(holders)} open leases and counts {host.open}")
         for name in {grant.host for grant in fresh if grant.host}:
             limit = self._limit(hosts[name], open_at[name])
-            _check(hosts[name].open <= limit, f"{name} may have {limit} open and has {hosts[name].open}")
+            if hosts[name].open > limit:
+                raise Violation(f"{name} may have {limit} open and has {hosts[name].open}")
 
     def _limit(self, host: HostView, holders: Sequence[str]) -> int:
         """The limit by those tasks alone that hold something here; others can only make it stricter."""
@@ -170,47 +183,60 @@ class Referee:
         view = self.state[task]
         ended = sum(counters[end] for end in ENDS)
         parts = counters["pending"] + counters["leased"] + counters["cancelled"] + ended
-        _check(
-            counters["discovered"] == parts, f"{task}: discovered is not the sum of all states: {counters}"
-        )
-        _check(
-            counters["discovered"] == len(self.keys.get(task, ())),
-            f"{task}: not all that was new was discovered",
-        )
-        _check(min(counters.values()) >= 0, f"{task}: a counter is negative: {counters}")
+        if counters["discovered"] != parts:
+            raise Violation(f"{task}: discovered is not the sum of all states: {counters}")
+        if counters["discovered"] != len(self.keys.get(task, ())):
+            raise Violation(f"{task}: not all that was new was discovered")
+        if min(counters.values()) < 0:
+            raise Violation(f"{task}: a counter is negative: {counters}")
         for end in ENDS:
-            causes = sum(n for name, n in counters.items() if name.startswith(end + ":"))
-            _check(causes == counters[end], f"{task}: {end} is not the sum of its causes: {counters}")
+            causes = sum([n for name, n in counters.items() if name.startswith(end + ":")])
+            if causes != counters[end]:
+                raise Violation(f"{task}: {end} is not the sum of its causes: {counters}")
         if view.state not in ENDED:
-            leased = sum(
-                grant.task == task and grant.kind is not Kind.ROBOTS for _, grant in self.held.values()
-            )
-            _check(
-                counters["leased"] == leased, f"{task}: {leased} records are leased, not {counters['leased']}"
-            )
-        items = sum(name == task for name, _ in self.items)
-        _check(counters["items"] == items, f"{task}: {items} items were settled, not {counters['items']}")
+            leased = len([True for name, _ in self.out if name == task])
+            if counters["leased"] != leased:
+                raise Violation(f"{task}: {leased} records are leased, not {counters['leased']}")
+        items = len([True for name, *_ in self.items if name == task])
+        if counters["items"] != items:
+            raise Violation(f"{task}: {items} items were settled, not {counters['items']}")
 
     def check_end(self, task: str, url: str, state: State, code: str) -> None:
         """A terminal record is what its settle made it."""
-        expected = self.terminal.get((task, url))
-        if expected:
-            _check((state, code) == expected, f"{url} ended as {expected} and is now {(state, code)}")
+        expected = self.terminal.get((task, url), (state, code))
+        if (state, code) != expected:
+            raise Violation(f"{url} ended as {expected} and is now {(state, code)}")
 
     def check_items(self, task: str, log: Sequence[tuple[int, bytes]], after: int) -> None:
+        """What was read from the log up to its end: the last items settled, each with the number it always had."""
         numbers = [number for number, _ in log]
-        _check(numbers == sorted(set(numbers)), f"{task}: item numbers do not rise: {numbers}")
-        _check(not numbers or numbers[0] > after, f"{task}: items up to {after} were asked to be left out")
-        expected = [item for name, item in self.items if name == task]
-        _check(
-            [item for _, item in log] == expected[len(expected) - len(log) :],
-            f"{task}: the item log is not what was settled",
-        )
+        if any(later <= earlier for earlier, later in pairwise([after, *numbers])):
+            raise Violation(f"{task}: item numbers do not rise from {after} on: {numbers}")
+        places = [at for at, (name, *_) in enumerate(self.items) if name == task]
+        places = places[len(places) - len(log) :]
+        if [item for _, item in log] != [self.items[at][1] for at in places]:
+            raise Violation(f"{task}: the item log is not what was settled: {log}")
+        for at, (number, item) in zip(places, log, strict=True):
+            if self.numbers.setdefault(at, number) != number:
+                raise Violation(f"{task}: the number of {item!r} was {self.numbers[at]} and is {number}")
 
+    def check_log(self, task: str, log: Sequence[tuple[int, bytes]], trimmed: int) -> None:
+        """The whole log, from behind what every sink holds."""
+        self.check_items(task, log, trimmed)
+        gone = [
+            at
+            for at, (name, *_) in enumerate(self.items)
+            if name == task and self.numbers.get(at, trimmed + 1) <= trimmed
+        ]
+        kept = sum(name == task for name, *_ in self.items) - len(gone)
+        if kept != len(log):
+            raise Violation(f"{task}: {kept} items are to be in the log, not {len(log)}")
 
-def _check(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise Violation(otherwise)
-
-
-__all__ = ["Referee", "Verdict", "Violation"]
+    def check_numbers(self) -> None:
+        """Item numbers are given once, and over all tasks they follow the order of the settles."""
+        by_number = sorted((number, self.items[at][2]) for at, number in self.numbers.items())
+        for (earlier, settle), (later, next_settle) in pairwise(by_number):
+            if earlier == later or settle > next_settle:
+                raise Violation(
+                    f"item numbers do not rise with the settles: (number, settle) are {by_number}"
+                )

@@ -11,7 +11,7 @@ import socket
 import struct
 from typing import TYPE_CHECKING, cast
 
-from gossamer.testing.web.log import Line, Visit
+from gossamer.testing.web.log import ConnectionRecord, Visit
 from gossamer.testing.web.reply import Ending, Reply, Request, header_in, plain
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Connection(asyncio.Protocol):
         self._full = False
         self._gone = False
         self._visit: Visit | None = None
-        self._line: Line | None = None
+        self._line: ConnectionRecord | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         return False
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why it ended does not matter
+    def connection_lost(self, _cause: Exception | None) -> None:
         self._gone = True
         if self._timer:
             self._timer.cancel()

@@ -37,7 +37,7 @@ class Visit:
 
 
 @dataclass(slots=True)
-class Line:
+class ConnectionRecord:
     """A connection as the origin saw it."""
 
     connection: int
@@ -54,23 +54,23 @@ class OriginLog:
     limit: int = 2_000_000
     scheme: str = "http"
     visits: list[Visit] = field(default_factory=list)
-    connections: list[Line] = field(default_factory=list)
+    connections: list[ConnectionRecord] = field(default_factory=list)
     overflowed: int = 0
 
     def __post_init__(self) -> None:
         self._file: TextIO | None = self.path.open("w", encoding="utf-8") if self.path else None
 
-    def opened(self, connection: int, host: str) -> Line:
-        line = Line(connection, host, time.monotonic())
+    def opened(self, connection: int, host: str) -> ConnectionRecord:
+        record = ConnectionRecord(connection, host, time.monotonic())
         if len(self.connections) < self.limit:
-            self.connections.append(line)
+            self.connections.append(record)
         else:
             self.overflowed += 1
-        return line
+        return record
 
-    def closed(self, line: Line) -> None:
-        line.closed = time.monotonic()
-        self._write(line)
+    def closed(self, record: ConnectionRecord) -> None:
+        record.closed = time.monotonic()
+        self._write(record)
 
     def started(self, connection: int, host: str, method: str, path: str, attempt: int) -> Visit:
         visit = Visit(connection, host, method, path, attempt, time.monotonic(), scheme=self.scheme)
@@ -97,8 +97,8 @@ class OriginLog:
 
     def lines(self) -> Iterator[str]:
         """Everything as JSON lines, open visits and connections included."""
-        for line in self.connections:
-            yield _encode(line)
+        for record in self.connections:
+            yield _encode(record)
         for visit in self.visits:
             yield _encode(visit)
         if self.overflowed:
@@ -118,9 +118,9 @@ class OriginLog:
         """Writes what never ended, then closes the file. Safe to call twice."""
         if self._file is None:
             return
-        for line in self.connections:
-            if line.closed is None:
-                self._write(line)
+        for record in self.connections:
+            if record.closed is None:
+                self._write(record)
         for visit in self.visits:
             if visit.end is None:
                 self._write(visit)
@@ -139,12 +139,12 @@ class OriginLog:
             row: dict[str, Any] = json.loads(text)
             match row.pop("event"):
                 case "connection":
-                    log.connections.append(Line(**row))
+                    log.connections.append(ConnectionRecord(**row))
                 case "visit":
                     log.visits.append(Visit(**row))
                 case _:
                     log.overflowed += row["lost"]
-        log.connections.sort(key=lambda line: line.opened)
+        log.connections.sort(key=lambda record: record.opened)
         log.visits.sort(key=lambda visit: visit.start)
         return log
 
@@ -153,11 +153,11 @@ class OriginLog:
         with path.open(encoding="utf-8") as lines:
             return cls.parse(lines)
 
-    def _write(self, record: Line | Visit) -> None:
+    def _write(self, record: ConnectionRecord | Visit) -> None:
         if self._file:
             self._file.write(_encode(record) + "\n")
 
 
-def _encode(record: Line | Visit) -> str:
-    event = "connection" if isinstance(record, Line) else "visit"
+def _encode(record: ConnectionRecord | Visit) -> str:
+    event = "connection" if isinstance(record, ConnectionRecord) else "visit"
     return json.dumps({"event": event, **asdict(record)})

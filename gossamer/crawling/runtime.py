@@ -1,0 +1,56 @@
+"""One task as one worker holds it: its spider and settings, made ready once and asked for every page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gossamer.crawling.knowing import Known
+from gossamer.crawling.middlewares import Chain, plan
+from gossamer.crawling.outlinks import Outlinks
+from gossamer.model.pace import Pace
+from gossamer.model.scope import Boundary, Scope
+from gossamer.model.settings import Settings
+from gossamer.model.task import TaskSpec
+from gossamer.ports.transport import Caps, Deadlines
+from gossamer.spiders.spider import Spider
+
+ROBOTS_CAP = 512 * 1024 + 4096
+
+
+class Runtime:
+    """What visits of one task share."""
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        spider: Spider,
+        settings: Settings,
+        *,
+        incarnation: str = "",
+        hosts: tuple[str, ...] = (),
+        middlewares: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.spider = spider
+        self.settings = settings
+        self.pace = Pace(settings, spec.wish)
+        scope = Scope(
+            allow=settings.allow, deny=settings.deny, depth=settings.depth, same_site=settings.same_site, hosts=hosts
+        )
+        self.outlinks = Outlinks(settings, Boundary(scope), Known(incarnation))
+        self.chain: Chain = plan(settings, spider, **(middlewares or {}))
+        self.private = frozenset(settings.private_hosts)
+        self.deadlines = Deadlines(
+            connect=settings.connect_timeout,
+            header=settings.header_timeout,
+            total=settings.timeout,
+            min_rate=settings.min_rate,
+        )
+        self.caps = Caps(wire=settings.max_body, decoded=settings.max_body)
+        self.robots_caps = Caps(wire=ROBOTS_CAP, decoded=ROBOTS_CAP)
+
+    def is_private(self, host: str) -> bool:
+        """True for a host that was named at the keyboard: it may be dialled where it is not public."""
+        return bool(self.private) and host.rpartition(":")[0] in self.private

@@ -1,0 +1,207 @@
+"""One lease, from the grant to the outcome: fetch, redirect or handle, and the verdict with all its consequences.
+
+Nothing is written here. A visit ends with an `Outcome`, whatever happened: an answer, a fault of the host, a mistake in the
+handler. Only what ends the whole worker (the store is gone) is an exception.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import NamedTuple
+
+from gossamer.crawling.handling import Handling
+from gossamer.crawling.outlinks import Refusals
+from gossamer.crawling.rules import Rules, learn
+from gossamer.crawling.runtime import Runtime
+from gossamer.model import retry
+from gossamer.model.errors import InvalidURL
+from gossamer.model.host import HostView
+from gossamer.model.parking import parse_retry_after
+from gossamer.model.record import REDIRECTED, Grant, Outcome, Verdict
+from gossamer.model.redirects import MAX_HOPS, follow
+from gossamer.model.request import Request, decode
+from gossamer.ports.transport import Answer, Exchange, FetchError, Transport
+
+RETRY_AFTER_STATUSES = frozenset({429, 503})
+
+
+class Visited(NamedTuple):
+    """What is to be settled, when its request went out, and the body to keep."""
+
+    outcome: Outcome
+    sent_at: float | None = None
+    body: bytes | None = None
+
+
+class Visits:
+    """Makes visits of one task for one worker."""
+
+    def __init__(self, runtime: Runtime, transport: Transport, rules: Rules, handling: Handling) -> None:
+        self.runtime = runtime
+        self.transport = transport
+        self.rules = rules
+        self.handling = handling
+        self.turns: dict[int, asyncio.Lock] = {}  # lease number → its `page.fetch` calls, one after the other
+        self._random = random.Random()  # noqa: S311  (jitter, no secret)
+
+    async def robots(self, grant: Grant, view: HostView) -> Visited:
+        """Learn a host's rules for all tasks."""
+        runtime = self.runtime
+        exchange = Exchange(
+            grant.url,
+            headers=runtime.chain.headers,
+            proxy=runtime.settings.proxy,
+            deadlines=runtime.deadlines,
+            caps=runtime.robots_caps,
+            allow_private=runtime.is_private(grant.host),
+            verify_tls=runtime.settings.verify_tls,
+        )
+        order, sent_at = await learn(
+            exchange, view, runtime.pace, self.transport, self._random.random(), time.time()
+        )
+        if sent_at is None:
+            sent_at = time.monotonic()
+        return Visited(Outcome(grant.number, Verdict.DONE, host=order), sent_at)
+
+    async def page(self, grant: Grant, view: HostView) -> Visited:
+        """Fetch a page and have it handled."""
+        runtime = self.runtime
+        if runtime.outlinks.is_trap(grant.url):
+            return Visited(Outcome(grant.number, Verdict.SKIPPED, "trap"))
+        if runtime.settings.robots and grant.host:
+            rules = self.rules.known(view) or await self.rules.of(view)
+            if not rules.allowed(grant.url, runtime.settings.user_agent):
+                return Visited(Outcome(grant.number, Verdict.SKIPPED, "robots"))
+        request = decode(grant.url, grant.request, depth=grant.depth, priority=grant.priority)
+        try:
+            answer = await self.fetch(request, grant.host)
+        except FetchError as error:
+            return await self.failed(grant, view, request, error.code, error.detail)
+        visited = await self.answered(grant, view, request, answer)
+        counts = visited.outcome.counts
+        visited.outcome.counts = {**counts, "bytes": answer.wire_bytes}
+        return visited
+
+    async def fetch(self, request: Request, host: str) -> Answer:
+        """One exchange through the middlewares."""
+        chain = self.runtime.chain
+        if chain.plain and not (request.headers or request.cookies or request.without):
+            answer = await self.transport.send(self.exchange(request, chain.headers, host))
+            chain.notice(request, answer)
+            return answer
+
+        async def send(changed: Request) -> Answer:
+            return await self.transport.send(self.exchange(changed, tuple(changed.headers.items()), host))
+
+        return await chain.send(request, send)
+
+    def exchange(self, request: Request, headers: tuple[tuple[str, str], ...], host: str) -> Exchange:
+        runtime, settings = self.runtime, self.runtime.settings
+        return Exchange(
+            request.url,
+            request.method,
+            headers,
+            request.body,
+            request.proxy or settings.proxy,
+            runtime.deadlines,
+            runtime.caps,
+            runtime.is_private(host),
+            settings.verify_tls,
+            settings.http_version,
+        )
+
+    async def answered(self, grant: Grant, view: HostView, request: Request, answer: Answer) -> Visited:
+        if 300 <= answer.status < 400 and answer.status != 304:
+            moved = self.redirected(grant, view, request, answer)
+            if moved is not None:
+                return moved
+        code = retry.code_of(answer.status)
+        after = None
+        if answer.status in RETRY_AFTER_STATUSES:
+            after = parse_retry_after(answer.header("retry-after"), time.time())
+        order = self.runtime.pace.after(
+            view, code, answer.latency, self._random.random(), retries=grant.retries, retry_after=after
+        )
+        decision = retry.decide(
+            code, grant.retries, self.runtime.settings, self._random.random(), retry_after=after, order=order
+        )
+        if decision.verdict is Verdict.RETRY:
+            return Visited(again(grant, decision, order), answer.sent_at)
+        outcome = Outcome(grant.number, decision.verdict, decision.code, host=order)
+        body = answer.body if self.runtime.settings.keep_bodies and not code else None
+        if decision.verdict is Verdict.FAILED:
+            await self.handling.failed(self, grant, request, outcome, f"HTTP {answer.status}")
+        else:
+            outcome = await self.handling.handle(self, grant, view, request, answer, outcome)
+        return Visited(outcome, answer.sent_at, body if outcome.verdict is Verdict.DONE else None)
+
+    def redirected(self, grant: Grant, view: HostView, request: Request, answer: Answer) -> Visited | None:
+        """A redirect is a link: the target is pushed, and this record is done. None if it leads nowhere."""
+        pace = self.runtime.pace
+        order = pace.after(view, "", answer.latency, self._random.random(), retries=grant.retries)
+        try:
+            hop = follow(
+                answer.status, request.method, tuple(request.headers.items()), request.body, request.url,
+                answer.header("location"), options=self.runtime.outlinks.options,
+            )  # fmt: skip
+        except InvalidURL as error:
+            return Visited(Outcome(grant.number, Verdict.FAILED, error.reason, host=order), answer.sent_at)
+        if hop is None:
+            return None
+        if hop.to_itself:
+            return Visited(Outcome(grant.number, Verdict.FAILED, "redirect_loop", host=order), answer.sent_at)
+        if grant.hops >= MAX_HOPS:
+            return Visited(Outcome(grant.number, Verdict.FAILED, "redirect_limit", host=order), answer.sent_at)
+        target = request.changed(
+            url=hop.url, method=hop.method, headers=dict(hop.headers), key=None,
+            body=None if hop.drop_body else request.body,
+            cookies=request.cookies if same_origin(hop.url, request.url) else {},
+        )  # fmt: skip
+        refusals = Refusals()
+        links = self.runtime.outlinks.of_request(target, grant.depth, refusals, hops=grant.hops + 1)
+        outcome = Outcome(
+            grant.number, Verdict.DONE, REDIRECTED, links=links, counts=dict(refusals.counts), samples=refusals.samples,
+            host=order,
+        )  # fmt: skip
+        return Visited(outcome, answer.sent_at)
+
+    async def failed(self, grant: Grant, view: HostView, request: Request, code: str, detail: str) -> Visited:
+        """There was no answer: the host's pace, the page's budget, and at the end the author's failure handler."""
+        now = time.monotonic()
+        order = self.runtime.pace.after(view, code, 0.0, self._random.random(), retries=grant.retries)
+        decision = retry.decide(
+            code, grant.retries, self.runtime.settings, self._random.random(), order=order
+        )
+        if decision.verdict is Verdict.RETRY:
+            return Visited(again(grant, decision, order), now)
+        outcome = Outcome(grant.number, decision.verdict, decision.code, host=order)
+        await self.handling.failed(self, grant, request, outcome, detail)
+        return Visited(outcome, now)
+
+    async def beside(self, request: Request, grant: Grant, view: HostView) -> Answer:
+        """`page.fetch`: another exchange in the slot that this page holds, after the host's delay, within robots."""
+        from gossamer.crawling.beside import fetch_beside
+
+        return await fetch_beside(self, request, grant, view)
+
+
+def again(grant: Grant, decision: retry.Decision, order: object) -> Outcome:
+    return Outcome(
+        grant.number,
+        Verdict.RETRY,
+        decision.code,
+        delay=decision.delay,
+        priority=grant.priority + decision.step,
+        burned=decision.burned,
+        crashed=decision.crashed,
+        host=order,  # type: ignore[arg-type]
+    )
+
+
+def same_origin(one: str, other: str) -> bool:
+    from gossamer.model.url import origin_of
+
+    return origin_of(one).prefix == origin_of(other).prefix
+

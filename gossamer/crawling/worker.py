@@ -1,0 +1,258 @@
+"""One worker: pulls as much as it has free slots for, visits, settles, and stops cleanly.
+
+Back-pressure is in the pull: nothing is leased that there is no slot for. The worker holds one session; if that is lost (the
+machine slept, the store was away), everything in flight is given up, for the store has given it to others already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+
+from gossamer.crawling.handling import Handling
+from gossamer.crawling.rules import Rules
+from gossamer.crawling.runtime import Runtime
+from gossamer.crawling.settler import Settler
+from gossamer.crawling.sharing import share
+from gossamer.crawling.visit import Visited, Visits
+from gossamer.model.host import HostView
+from gossamer.model.record import Grant, Kind, Leases, Outcome
+from gossamer.model.task import SessionLost, TaskState
+from gossamer.ports.blobs import BlobStore
+from gossamer.ports.clock import Clock
+from gossamer.ports.frontier import SESSION_TTL, Frontier
+from gossamer.ports.transport import Transport
+
+log = logging.getLogger("gossamer")
+
+BEAT_EVERY = 2.0
+CLOSE_AFTER = 7.0  # without a confirmed beat for so long, the worker must not speak to any host
+LOOK_AGAIN = 0.5  # when nothing is in sight: others may push, settle, resume
+DRAIN = 25.0  # seconds that open exchanges are given when the worker is told to stop
+AHEAD = 0.5  # leases held beyond the open exchanges, as a share of them: what the settle in flight would make us wait for
+
+
+class Worker:
+    """Serves tasks until they end or it is told to stop."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        transport: Transport,
+        runtimes: Mapping[str, Runtime],
+        handling: Handling,
+        clock: Clock,
+        *,
+        concurrency: int,
+        name: str = "worker",
+        blobs: BlobStore | None = None,
+    ) -> None:
+        self.frontier = frontier
+        self.transport = transport
+        self.runtimes = dict(runtimes)
+        self.handling = handling
+        self.clock = clock
+        self.concurrency = concurrency
+        self.name = name
+        self.ended: dict[str, str] = {}
+        self._blobs = blobs
+        self.on_settled: Callable[[list[Outcome]], None] | None = None
+        self._rules = Rules(frontier)
+        self._visits = {name: Visits(runtime, transport, self._rules, handling) for name, runtime in self.runtimes.items()}
+        self._queue: deque[tuple[Grant, HostView]] = deque()
+        self._open: dict[asyncio.Task[None], Grant] = {}
+        self._held: Counter[str] = Counter()
+        self._owner: dict[int, str] = {}  # lease number → task, until it is settled
+        self._stopping = False
+        self._done = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._capacity = concurrency + max(2, int(concurrency * AHEAD))
+        self._fault: BaseException | None = None
+
+    async def run(self) -> None:
+        """Work until all tasks have ended or `stop` was called; then give back what is held."""
+        await self.frontier.reap()
+        session = await self.frontier.open_session(self.name)
+        self._settler = Settler(self.frontier, session, self._want, self._settled, self._blobs)
+        self._confirmed = self.clock.now()
+        loops = [
+            asyncio.create_task(self._guarded(self._settler.run())),
+            asyncio.create_task(self._guarded(self._beat(session))),
+        ]
+        try:
+            self._settler.wake()
+            await self._done.wait()
+            await self._drain()
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            for task in loops:
+                task.cancel()
+            await asyncio.gather(*loops, return_exceptions=True)
+            await self._abort(lambda _: True)
+            with contextlib.suppress(Exception):  # a store that is gone gives the leases back by itself
+                await self.frontier.close_session(session)
+        if self._fault is not None:
+            raise self._fault
+
+    def stop(self) -> None:
+        """Lease nothing more; finish what is open. Safe to repeat."""
+        self._stopping = True
+        self._queue_back()
+        self._check_done()
+
+    def wake(self) -> None:
+        """Something may be there to lease: links were pushed, a task was resumed."""
+        self._settler.wake()
+
+    @property
+    def open(self) -> int:
+        return len(self._open)
+
+    async def _guarded(self, loop_: object) -> None:
+        """A loop that fails ends the worker with its error."""
+        try:
+            await loop_  # type: ignore[misc]
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001  (handed to run, which raises it)
+            self._fault = self._fault or error
+            self._stopping = True
+            self._done.set()
+
+    # Leasing
+
+    def _want(self) -> dict[str, int]:
+        if self._stopping:
+            return {}
+        free = self._capacity - len(self._open) - len(self._queue)
+        return share(free, [runtime.spec for runtime in self.runtimes.values()], self._held)
+
+    def _settled(self, outcomes: list[Outcome], leases: Leases) -> None:
+        """A settle is durable: remember its links, start what it granted."""
+        stale = set(leases.stale)
+        for outcome in outcomes:
+            if outcome.links and outcome.number not in stale:
+                self._acknowledge(outcome)
+            self._owner.pop(outcome.number, None)
+        if self.on_settled is not None and outcomes:
+            self.on_settled(outcomes)
+        for name, state in leases.ended.items():
+            self._hear(name, TaskState(state))
+        for grant in leases.grants:
+            self._held[grant.task] += 1
+            self._owner[grant.number] = grant.task
+            self._queue.append((grant, leases.hosts.get(grant.host) or HostView(host=grant.host)))
+        if self._stopping:
+            self._queue_back()
+        self._start()
+        if not leases.grants:
+            self._look_again(leases.wait)
+        self._check_done()
+
+    def _acknowledge(self, outcome: Outcome) -> None:
+        task = self._owner.get(outcome.number)
+        if task is not None and task in self.runtimes:
+            self.runtimes[task].outlinks.acknowledge(outcome.links)
+
+    def _hear(self, name: str, state: TaskState) -> None:
+        """A task is not RUNNING any more."""
+        if state is TaskState.PAUSED:
+            return
+        self.ended[name] = state.value
+        self.runtimes.pop(name, None)
+        for task, grant in list(self._open.items()):
+            if grant.task == name:
+                task.cancel()
+        self._queue = deque(entry for entry in self._queue if entry[0].task != name)
+
+    def _look_again(self, wait: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        delay = LOOK_AGAIN if wait is None else min(max(wait, 0.001), LOOK_AGAIN)
+        self._timer = asyncio.get_running_loop().call_later(delay, self._settler.wake)
+
+    # Visiting
+
+    def _start(self) -> None:
+        while self._queue and len(self._open) < self.concurrency:
+            grant, view = self._queue.popleft()
+            task = asyncio.create_task(self._visit(grant, view))
+            self._open[task] = grant
+            task.add_done_callback(self._finished)
+
+    async def _visit(self, grant: Grant, view: HostView) -> None:
+        visits = self._visits[grant.task]
+        if grant.kind is Kind.ROBOTS:
+            visited: Visited = await visits.robots(grant, view)
+        else:
+            visited = await visits.page(grant, view)
+        self._settler.add(grant.task, visited.outcome, visited.sent_at, visited.body)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        grant = self._open.pop(task)
+        self._held[grant.task] -= 1
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fault = self._fault or error
+            self._stopping = True
+            self._done.set()
+            return
+        self._start()
+        self._check_done()
+
+    def _check_done(self) -> None:
+        if not self._open:
+            self._idle.set()
+        else:
+            self._idle.clear()
+        if self._stopping or not self.runtimes:
+            self._done.set()
+
+    # Living and ending
+
+    async def _beat(self, session: str) -> None:
+        """Confirm the session; without confirmation close every socket before the store gives the leases away."""
+        while True:
+            await self.clock.sleep(BEAT_EVERY)
+            asked = self.clock.now()
+            try:
+                async with asyncio.timeout(CLOSE_AFTER):
+                    alive = await self.frontier.beat(session)
+            except TimeoutError:
+                alive = False
+            if not alive or self.clock.now() - self._confirmed > SESSION_TTL:
+                await self._abort(lambda _: True)
+                raise SessionLost(
+                    f"{self.name} could not confirm its session in time, and its leases went to others",
+                    hint="start it again; nothing is lost",
+                )
+            self._confirmed = asked
+            await self.frontier.reap()
+
+    def _queue_back(self) -> None:
+        """Leases that were not begun go back with the session."""
+        for grant, _ in self._queue:
+            self._held[grant.task] -= 1
+        self._queue.clear()
+
+    async def _drain(self) -> None:
+        """Finish open exchanges within their time, and settle what they brought."""
+        self._stopping = True
+        if self._fault is not None:
+            return
+        self._check_done()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN):
+                await self._idle.wait()
+        await self._settler.flush()
+
+    async def _abort(self, which: Callable[[Grant], bool]) -> None:
+        """Close the sockets of these visits; their records go back with the session."""
+        tasks = [task for task, grant in self._open.items() if which(grant)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

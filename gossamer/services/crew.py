@@ -1,0 +1,163 @@
+"""Several worker processes on one machine: a supervisor starts them, and starts anew those that die.
+
+The supervisor feeds seeds, brings items to their sinks, shows progress and keeps limits; the children only work. A child that
+is killed, or that ends itself because a handler hangs, is replaced; what it held goes back to the frontier at once, since its
+locks are gone with it. Children end with their supervisor, however that ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import os
+import signal
+import sys
+
+from typing import Any
+
+import msgspec
+
+from gossamer.model.errors import ExitCode, TaskFailed
+
+log = logging.getLogger("gossamer")
+
+PR_SET_PDEATHSIG = 1
+STUCK = 86  # the exit code of a child whose handler hangs
+MOST_DEATHS = 20  # of one place in the crew within the time below: then something is wrong with all of them
+DEATHS_WITHIN = 60.0
+STOP_WITHIN = 28.0
+
+
+class Duty(msgspec.Struct, frozen=True):
+    """What a child needs to find its task and its spider."""
+
+    state: str
+    task: str
+    parent: int
+    file: str | None = None
+    urls: tuple[str, ...] = ()
+    select: dict[str, str] = {}
+    follow: bool = True
+    args: dict[str, str] = {}
+
+
+class Crew:
+    """So many children, kept alive until the task ends."""
+
+    def __init__(self, duty: Duty, count: int) -> None:
+        self._duty = msgspec.json.encode(duty).decode()
+        self._count = count
+        self._children: dict[int, asyncio.subprocess.Process] = {}
+        self._stopping = False
+        self.deaths = 0
+
+    async def run(self) -> None:
+        """Until every child has ended in peace. Raises TaskFailed when they die faster than is reasonable."""
+        async with asyncio.TaskGroup() as group:
+            for place in range(self._count):
+                group.create_task(self._keep(place))
+
+    async def _keep(self, place: int) -> None:
+        loop = asyncio.get_running_loop()
+        deaths: list[float] = []
+        while not self._stopping:
+            child = await self._start(place)
+            code = await child.wait()
+            self._children.pop(place, None)
+            if code == ExitCode.COMPLETED or self._stopping:
+                return
+            self.deaths += 1
+            deaths = [at for at in deaths if loop.time() - at < DEATHS_WITHIN] + [loop.time()]
+            log.warning("worker %d %s; another one takes its place", place + 1, told(code))
+            if len(deaths) >= MOST_DEATHS:
+                raise TaskFailed(
+                    f"Worker {place + 1} died {len(deaths)} times within a minute",
+                    hint="see the messages above; the same command goes on where it stopped",
+                )
+            await asyncio.sleep(min(0.05 * 2 ** len(deaths), 5.0))
+
+    async def _start(self, place: int) -> asyncio.subprocess.Process:
+        # A session of its own: Ctrl-C at the terminal reaches the supervisor, who tells the children in order.
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "gossamer.services.crew", self._duty, str(place), start_new_session=True
+        )
+        self._children[place] = child
+        return child
+
+    def stop(self) -> None:
+        """Let the children finish what is open."""
+        self._stopping = True
+        for child in self._children.values():
+            with contextlib.suppress(ProcessLookupError):
+                child.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End them at once, which loses nothing."""
+        self._stopping = True
+        for child in self._children.values():
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+
+
+def told(code: int) -> str:
+    if code == STUCK:
+        return "was stuck in a handler"
+    if code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"
+
+
+async def work(duty: Duty, place: int) -> None:
+    """A child's life: one worker, until its task has ended or it is told to stop."""
+    from pathlib import Path
+
+    from gossamer.services.running import spider_for, worker_parts
+    from gossamer.services.submission import read_kept
+    from gossamer.services.wiring import open_frontier
+
+    spider = spider_for(duty)
+    async with open_frontier(Path(duty.state)) as frontier:
+        found = await frontier.tasks([duty.task])
+        if not found:
+            raise TaskFailed(f"There is no task {duty.task!r}", where=duty.state)
+        kept = read_kept(found[0].spec)
+        async with worker_parts(frontier, found[0].spec, spider, kept, Path(duty.state), on_stuck=stuck) as worker:
+            worker.name = f"worker-{place + 1}"
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGTERM, worker.stop)
+            await worker.run()
+
+
+def stuck(where: str, seconds: float) -> None:
+    print(f"gossamer: the handler of {where} has not come back for {seconds:.0f} s; this worker is replaced", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(STUCK)
+
+
+def main(argv: list[str]) -> int:
+    from gossamer.model.errors import GossamerError
+    from gossamer.services.running import run_loop
+
+    duty = msgspec.json.decode(argv[0], type=Duty)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != duty.parent:
+        return int(ExitCode.COMPLETED)  # the supervisor went away before we could be told
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    try:
+        run_loop(work(duty, int(argv[1])))
+    except GossamerError as error:
+        print(f"gossamer: {error}", file=sys.stderr)
+        return int(ExitCode.TASK_FAILED)
+    return int(ExitCode.COMPLETED)
+
+
+def duty_of(state: str, task: str, **spider: Any) -> Duty:
+    """A duty under this process."""
+    return Duty(state, task, os.getpid(), **spider)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,87 @@
+"""A task as it is kept with its records: what a worker needs to take part, whenever and wherever it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+
+from gossamer.model.errors import SettingsError
+from gossamer.model.pace import wish_of
+from gossamer.model.scope import seed_hosts
+from gossamer.model.settings import Settings
+from gossamer.model.task import TaskSpec
+from gossamer.model.url import canonical, host_key
+from gossamer.spiders.seeds import STDIN
+from gossamer.spiders.spider import Spider
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What `TaskSpec.settings` holds."""
+
+    settings: Settings
+    hosts: tuple[str, ...] = ()  # of the seeds: the scope where `allow` is empty
+
+
+def read_kept(spec: TaskSpec) -> Kept:
+    return msgspec.json.decode(spec.settings, type=Kept)
+
+
+def spec_of(name: str, spider: Spider, settings: Settings) -> TaskSpec:
+    """The task of this spider under these settings."""
+    hosts, eager = hosts_of_seeds(spider, settings)
+    return TaskSpec(
+        name=name,
+        settings=msgspec.json.encode(Kept(settings, hosts)),
+        wish=wish_of(settings, eager),
+        max_pages=settings.max_pages,
+        keep_open=bool(spider.hooks.idle),
+    )
+
+
+def hosts_of_seeds(spider: Spider, settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(scope entries of the seeds' hosts, host keys that need no slow start because they are this machine's)."""
+    scope: dict[str, None] = {}
+    keys: dict[str, None] = {}
+    for url in readable_seeds(spider):
+        try:
+            seed = canonical(url)
+        except ValueError:
+            continue  # the feeder counts it with its reason
+        except Exception:  # noqa: BLE001, S112  (the same: a bad seed is told when it is pushed)
+            continue
+        scope.update(dict.fromkeys(seed_hosts(seed)))
+        keys[host_key(seed)] = None
+    if not scope and not settings.allow:
+        raise SettingsError(
+            f"The spider {spider.name!r} has no hosts that it may crawl: its start is not a list of URLs",
+            hint='say which: Spider(…, allow="example.com"), or --allow example.com',
+        )
+    ports = {key.rpartition(":")[2] for key in keys} | {"80", "443"}
+    private = set(settings.private_hosts)
+    eager = [f"{host}:{port}" for host in settings.private_hosts for port in ports]
+    eager += [key for key in keys if key.rpartition(":")[0] in private]
+    return tuple(scope), tuple(dict.fromkeys(eager))
+
+
+def readable_seeds(spider: Spider) -> Iterable[str]:
+    """The URLs of a start that can be read twice: a URL, a list, a file."""
+    start = spider.start
+    if isinstance(start, Path):
+        try:
+            with start.open(encoding="utf-8-sig", errors="replace") as file:
+                yield from (line.strip() for line in file if line.strip() and not line.startswith("#"))
+        except OSError:
+            return  # the feeder says why
+    elif isinstance(start, str) and start != STDIN:
+        yield start
+    elif isinstance(start, list | tuple):
+        yield from (seed if isinstance(seed, str) else seed.url for seed in start)
+
+
+def name_with(base: str, *identity: object) -> str:
+    """A task's name: what people recognise, and a few letters of everything that makes it this one."""
+    digest = blake2b(repr(identity).encode(), digest_size=3).hexdigest()
+    return f"{base}-{digest}"

@@ -43,7 +43,8 @@ def perform(name: str, plan: Plan, typed: str, machine: dict[str, str]) -> dict[
     try:
         record |= SCENARIOS[name](plan)
     except Exception as error:  # noqa: BLE001  (a failed scenario is shown as failed, never dropped)
-        record["problem"] = f"{type(error).__name__}: {error}".replace(str(plan.folder), "…").replace(str(ROOT), ".")
+        said = f"{type(error).__name__}: {error}"
+        record["problem"] = said.replace(str(plan.folder), "…").replace(str(ROOT), ".")
     record["took"] = round(time.perf_counter() - start, 1)
     if record.get("problem"):
         print(f"  FAILED: {record['problem']}", file=sys.stderr, flush=True)

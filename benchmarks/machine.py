@@ -79,7 +79,9 @@ def _filesystem(folder: Path) -> str:
 def _versions(python: Path, names: tuple[str, ...]) -> str:
     if not python.exists():
         return "not installed"
-    said = subprocess.run([python, "-c", _ASK, *names], capture_output=True, text=True, timeout=60, check=True)
+    said = subprocess.run(
+        [python, "-c", _ASK, *names], capture_output=True, text=True, timeout=60, check=True
+    )
     return ", ".join(said.stdout.splitlines())
 
 

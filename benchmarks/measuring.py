@@ -66,7 +66,7 @@ def measure(
         start = time.perf_counter()
         process = subprocess.Popen(
             list(command), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-            start_new_session=True, preexec_fn=pinned(core),
+            start_new_session=True, preexec_fn=pinned(core),  # noqa: PLW1509  (no thread of ours is alive here)
         )  # fmt: skip
         late = threading.Timer(timeout, _kill, [process.pid])
         late.start()

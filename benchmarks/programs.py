@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.machine import PEERS
 from benchmarks.measuring import ROOT
-from benchmarks.serving import Pages, Site
+from benchmarks.serving import Site
 
 SPIDERS = Path("benchmarks/peers")
 GOSSAMER, SCRAPY, CRAWLEE = "gossamer", "scrapy", "crawlee"
@@ -33,15 +33,18 @@ def command(name: str, site: Site, folder: Path, *more: str) -> list[str]:
     if not python.exists():
         raise Missing(f"{name} is not installed: run `make peers`")
     if name == SCRAPY:
-        spider = str(SPIDERS / "scrapy_spider.py")
-        return [str(PEERS / "bin" / "scrapy"), "runspider", spider, "-a", f"start={site.url}", "-O", f"{output}:jsonl"]
+        words = [str(PEERS / "bin" / "scrapy"), "runspider", str(SPIDERS / "scrapy_spider.py")]
+        words += ["-a", f"start={site.url}", "-O", f"{output}:jsonl"]
+        return [*words, "-s", "ASYNCIO_EVENT_LOOP=uvloop.Loop"]
     return [str(python), str(SPIDERS / "crawlee_parsel.py"), site.url, output]
 
 
 def gossamer_program() -> str:
     found = Path(sys.executable).with_name("gossamer")
     if not found.exists():
-        raise Missing("gossamer is not installed beside this Python: run `make setup` and use .venv/bin/python")
+        raise Missing(
+            "gossamer is not installed beside this Python: run `make setup` and use .venv/bin/python"
+        )
     return str(found)
 
 
@@ -91,6 +94,3 @@ def _number(url: str, site: Site) -> int | None:
     last = path.rpartition("/")[2]
     number = int(last) if last.isdecimal() else 0
     return number if number < site.pages.count and path == site.pages.path(number) else None
-
-
-__all__ = ["ALL", "CRAWLEE", "GOSSAMER", "ITEMS", "SCRAPY", "Missing", "Pages", "command", "gossamer_program", "shown", "wrong"]

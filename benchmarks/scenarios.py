@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -129,9 +130,11 @@ def _interleaved(plan: Plan, jobs: dict[str, Job], *, pin: bool) -> Record:
             found[name]["runs"].append(run.to_json())
             found[name]["command"] = words
             _say(f"  {turn + 1}/{plan.times} {name}: {_brief(run, job[1].count)}")
-    problems = [f"{name}: {run['problem']}" for name, of in found.items() for run in of["runs"] if run["problem"]]
+    problems = [
+        f"{name}: {run['problem']}" for name, of in found.items() for run in of["runs"] if run["problem"]
+    ]
     pinning = _pinning(server) if pin else "server and program share all cores"
-    return {"programs": found, "cores": pinning, "problem": "; ".join(problems) or None}
+    return {"programs": found, "cores": pinning, "problem": "; ".join(dict.fromkeys(problems)) or None}
 
 
 def _one(
@@ -184,7 +187,7 @@ class Watched:
             return {"problem": "the crawl was over before it was looked at"}
         samples = self.samples[max(0, begun - 1) :]
         marks = [self._reached(samples, pages * tenth / 10) for tenth in range(11)]
-        rates = [pages / 10 / max(end - start, 1e-9) for (start, _), (end, _) in zip(marks, marks[1:], strict=False)]
+        rates = [pages / 10 / max(end - start, 1e-9) for (start, _), (end, _) in pairwise(marks)]
         return {"rates": [round(rate) for rate in rates], "rss_mib": [round(rss) for _, rss in marks]}
 
     @staticmethod

@@ -59,8 +59,9 @@ def serve(pages: Pages, folder: Path, core: int | None) -> Iterator[Site]:
     command += ["--gzip"] * pages.gzip
     command += ["--tls", "--dir", str(folder)] if pages.tls else []
     child = subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=pinned(core)
-    )
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        preexec_fn=pinned(core),  # noqa: PLW1509  (no thread of ours is alive here)
+    )  # fmt: skip
     assert child.stdout is not None
     try:
         line = child.stdout.readline() if select.select([child.stdout], [], [], PATIENCE)[0] else b""

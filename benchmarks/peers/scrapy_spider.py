@@ -1,5 +1,7 @@
 """The benchmark's crawl in Scrapy: `scrapy runspider scrapy_spider.py -a start=URL -O items.jsonl:jsonl`.
 
+With `-s ASYNCIO_EVENT_LOOP=uvloop.Loop`, which Scrapy wants to know before it reads this file, it is some 7 % faster.
+
 Tuned for speed as a Scrapy user would: 64 requests at once to one host, nothing throttled, no cookies, and everything
 off that a crawl of one trusted site has no use for. The queue is in memory, which is Scrapy's default and its fastest.
 """
@@ -17,7 +19,6 @@ class PagesSpider(scrapy.Spider):
     name = "pages"
     custom_settings = {  # noqa: RUF012  (Scrapy reads a plain dict)
         "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
-        "ASYNCIO_EVENT_LOOP": "uvloop.Loop",  # 7 % faster here than asyncio's own
         "CONCURRENT_REQUESTS": 64,
         "CONCURRENT_REQUESTS_PER_DOMAIN": 64,
         "DOWNLOAD_DELAY": 0,

@@ -1,67 +1,101 @@
 """A sink follows the item log: read a batch, write it durably, move the cursor, in this order.
 
 Killed between the write and the cursor, it starts from the old cursor, and the sink cuts itself back to the state that was
-stored with it. A sink that is slow or down holds up nobody; it is tried again, and its lag and last error can be seen.
+stored with it. A sink that is slow or down holds up nobody: it is tried again and again, and its lag and last error can be
+seen. The cost is one read of the log and one durable write a batch, a few times a second, however fast items come.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
-from gossamer.model.errors import GossamerError
+from gossamer.model.errors import OutputError
 from gossamer.ports.frontier import ItemLog
 from gossamer.ports.sinks import ItemSink
 
 log = logging.getLogger("gossamer")
 
-BATCH = 5_000
+BATCH = 5_000  # items of one write
+BATCH_BYTES = 8 * 1024 * 1024  # about so much at most, as far as the last batch tells
 GATHER = 0.25  # seconds in which items of many settles become one write
 FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0  # between attempts of a sink that fails
+DRAIN_ATTEMPTS = 6  # in a row before `drain` gives up, some six seconds
+
+
+Sleep = Callable[[float], Awaitable[None]]
+"""`ports.clock.Clock.sleep`, or what stands for it."""
 
 
 class SinkFollower:
-    """Brings the items of one task to one sink, exactly as often as the sink can promise."""
+    """Brings the items of one task to one sink, exactly as often as the sink can promise.
 
-    def __init__(self, store: ItemLog, sink: ItemSink, task: str, name: str, partition: int = 0) -> None:
+    Used as `async with`: entering opens the sink (and raises where the output cannot be used), leaving finishes the batch in
+    hand and closes it. What is not written then stays in the log; call `drain` before to have it all.
+    """
+
+    def __init__(
+        self,
+        store: ItemLog,
+        sink: ItemSink,
+        task: str,
+        name: str,
+        partition: int = 0,
+        *,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self._log = store
         self._sink = sink
-        self._task = task
-        self._name = name
-        self._partition = partition
+        self._cursor = (task, partition, name)
+        self._sleep = sleep
         self._wake = asyncio.Event()
-        self._number = 0
-        self._noticed = 0  # items that settled since the last read, as far as this process knows
+        self._leaving = asyncio.Event()
+        self._turn = asyncio.Lock()
         self._every: float | None = None
         self._runner: asyncio.Task[None] | None = None
-        self._turn = asyncio.Lock()
+        self._steps: set[asyncio.Task[int]] = set()
+        self._number = 0
+        self._noticed = 0
+        self._limit = BATCH
+        self._failures = 0
         self.written = 0
         self.last_error = ""
+        """Why the sink fails now; empty while it is well."""
 
     @property
     def lag(self) -> int:
-        """Items that are known to be settled and not yet in the sink."""
+        """Items that are known to be settled and are not yet in the sink."""
         return self._noticed
 
     async def __aenter__(self) -> Self:
-        self._number, state = await self._log.cursor(self._task, self._partition, self._name)
-        await self._sink.open(self._number, state)
+        self._number, state = await self._log.cursor(*self._cursor)
+        try:
+            base = await self._sink.open(self._number, state)
+            if base != state:
+                # Before the first write: a kill after it must find what to go back to.
+                await self._log.advance(*self._cursor, self._number, base)
+        except BaseException:
+            await self._sink.close()
+            raise
+        self._wake.set()  # the log may hold what an earlier run left
         self._runner = asyncio.create_task(self._follow())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._runner is not None:
-            self._runner.cancel()
-            await asyncio.gather(self._runner, return_exceptions=True)
-        await self._sink.close()
+        self._leaving.set()
+        self._wake.set()
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await asyncio.gather(runner, *self._steps, return_exceptions=True)
+            await self._sink.close()
 
     def notify(self, items: int = 1) -> None:
-        """Items were settled."""
+        """So many items were settled."""
         self._noticed += items
         self._wake.set()
 
@@ -71,39 +105,83 @@ class SinkFollower:
         self._wake.set()
 
     async def drain(self) -> None:
-        """Write everything that is in the log now. Raises what the sink raises."""
-        while await self._step():
-            pass
+        """Write all that is in the log now. Raises OutputError when the sink fails again and again; nothing is lost then."""
+        for attempt in range(DRAIN_ATTEMPTS):
+            if attempt:
+                await self._sleep(_wait_after(attempt))
+            if await self._catch_up():
+                return
+        raise OutputError(
+            f"The items could not all be written: {self.last_error}",
+            where=self._cursor[2],
+            hint="start the same command again when that is repaired; the items are kept until then",
+        )
 
     async def _follow(self) -> None:
-        wait = FIRST_WAIT
         while True:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._every)
-            self._wake.clear()
-            try:
-                while await self._step():
-                    pass
-                wait, self.last_error = FIRST_WAIT, ""
-                await asyncio.sleep(GATHER)
-            except (GossamerError, OSError) as error:
-                self.last_error = str(error)
-                log.warning("the sink %s fails, and is tried again in %.1f s: %s", self._name, wait, error)
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, LONGEST_WAIT)
-                self._wake.set()
+            await self._woken()
+            if self._leaving.is_set():
+                return
+            well = await self._catch_up()
+            await self._pause(GATHER if well else _wait_after(self._failures))
 
-    async def _step(self) -> bool:
-        """One batch; False when there was nothing to write."""
+    async def _woken(self) -> None:
+        if self._every is None or self._failures:
+            await self._wake.wait()
+        else:
+            await self._pause(self._every, self._wake)
+        self._wake.clear()
+
+    async def _pause(self, seconds: float, until: asyncio.Event | None = None) -> None:
+        """Sleep, but no longer than until the event, which is the end of this follower if none is given."""
+        asleep = asyncio.ensure_future(self._sleep(seconds))
+        event = asyncio.ensure_future((until or self._leaving).wait())
+        try:
+            await asyncio.wait((asleep, event), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asleep.cancel()
+            event.cancel()
+
+    async def _catch_up(self) -> bool:
+        """Write batch after batch until the log has no more; False when something failed."""
+        try:
+            while await self._step() and not self._leaving.is_set():
+                pass
+        except Exception as error:  # noqa: BLE001  (whatever ails a sink or the store must stop neither the crawl nor the others)
+            self._failures += 1
+            self.last_error = str(error) or type(error).__name__
+            log.warning("the sink %s fails and will be tried again: %s", self._cursor[2], self.last_error)
+            self._wake.set()
+            return False
+        self._failures, self.last_error = 0, ""
+        return True
+
+    async def _step(self) -> int:
+        """One batch: how many items it had. Goes on to its end even if who asked for it is cancelled, since a
+        thread that writes cannot be stopped, and nobody else may write before it has ended."""
+        step = asyncio.create_task(self._batch())
+        self._steps.add(step)
+        step.add_done_callback(self._steps.discard)
+        return await asyncio.shield(step)
+
+    async def _batch(self) -> int:
         async with self._turn:
-            before = self._noticed
-            items = await self._log.read(self._task, self._partition, self._number, BATCH)
+            noticed = self._noticed
+            items = await self._log.read(*self._cursor[:2], self._number, self._limit)
             if not items:
-                self._noticed -= min(before, self._noticed)
-                return False
+                self._noticed -= noticed  # they were in an earlier batch
+                return 0
+            self._noticed = max(noticed, len(items))
             state = await self._sink.write(items)
-            await self._log.advance(self._task, self._partition, self._name, items[-1][0], state)
-            self._number = items[-1][0]
+            number = items[-1][0]
+            await self._log.advance(*self._cursor, number, state)
+            self._number = number
             self._noticed = max(0, self._noticed - len(items))
             self.written += len(items)
-            return True
+            mean = max(sum(len(item) for _, item in items) // len(items), 1)
+            self._limit = min(max(BATCH_BYTES // mean, 1), BATCH)
+            return len(items)
+
+
+def _wait_after(failures: int) -> float:
+    return min(FIRST_WAIT * 2.0 ** min(failures - 1, 16), LONGEST_WAIT)

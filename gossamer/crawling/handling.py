@@ -58,7 +58,7 @@ class Handling:
         spider = visits.runtime.spider
         if outcome.verdict is not Verdict.FAILED:
             return
-        outcome.samples = [*outcome.samples, (f"failed:{outcome.code}", f"{request.url} {detail}"[:SAMPLE])]
+        outcome.samples = [*outcome.samples, (f"failed:{outcome.code}", request.url[:SAMPLE])]
         if not spider.hooks.failed:
             return
         failure = Failure(

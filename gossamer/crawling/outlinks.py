@@ -39,11 +39,12 @@ class Outlinks:
 
     def __init__(self, settings: Settings, boundary: Boundary, known: Known) -> None:
         self.known = known
-        self.options = UrlOptions(
+        options = UrlOptions(
             sort_query=settings.sort_query,
             drop_params=settings.drop_params,
             allow_ports=frozenset(settings.allow_ports),
         )
+        self.options = None if options == UrlOptions() else options  # None is the fast path of reading links
         self._boundary = boundary
         self._order = settings.order
         self._traps = TrapLimits(

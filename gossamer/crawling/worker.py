@@ -72,21 +72,22 @@ class Worker:
         self._timer: asyncio.TimerHandle | None = None
         self._capacity = concurrency + max(2, int(concurrency * AHEAD))
         self._fault: BaseException | None = None
+        self._settler: Settler | None = None
 
     async def run(self) -> None:
         """Work until all tasks have ended or `stop` was called; then give back what is held."""
         await self.frontier.reap()
         session = await self.frontier.open_session(self.name)
-        self._settler = Settler(self.frontier, session, self._want, self._settled, self._blobs)
+        settler = self._settler = Settler(self.frontier, session, self._want, self._settled, self._blobs)
         self._confirmed = self.clock.now()
         loops = [
-            asyncio.create_task(self._guarded(self._settler.run())),
+            asyncio.create_task(self._guarded(settler.run())),
             asyncio.create_task(self._guarded(self._beat(session))),
         ]
         try:
-            self._settler.wake()
+            settler.wake()
             await self._done.wait()
-            await self._drain()
+            await self._drain(settler)
         finally:
             if self._timer is not None:
                 self._timer.cancel()
@@ -107,7 +108,8 @@ class Worker:
 
     def wake(self) -> None:
         """Something may be there to lease: links were pushed, a task was resumed."""
-        self._settler.wake()
+        if self._settler is not None:
+            self._settler.wake()
 
     @property
     def open(self) -> int:
@@ -174,7 +176,7 @@ class Worker:
         if self._timer is not None:
             self._timer.cancel()
         delay = LOOK_AGAIN if wait is None else min(max(wait, 0.001), LOOK_AGAIN)
-        self._timer = asyncio.get_running_loop().call_later(delay, self._settler.wake)
+        self._timer = asyncio.get_running_loop().call_later(delay, self.wake)
 
     # Visiting
 
@@ -191,6 +193,7 @@ class Worker:
             visited: Visited = await visits.robots(grant, view)
         else:
             visited = await visits.page(grant, view)
+        assert self._settler is not None
         self._settler.add(grant.task, visited.outcome, visited.sent_at, visited.body)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
@@ -239,7 +242,7 @@ class Worker:
             self._held[grant.task] -= 1
         self._queue.clear()
 
-    async def _drain(self) -> None:
+    async def _drain(self, settler: Settler) -> None:
         """Finish open exchanges within their time, and settle what they brought."""
         self._stopping = True
         if self._fault is not None:
@@ -248,7 +251,7 @@ class Worker:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN):
                 await self._idle.wait()
-        await self._settler.flush()
+        await settler.flush()
 
     async def _abort(self, which: Callable[[Grant], bool]) -> None:
         """Close the sockets of these visits; their records go back with the session."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, is_typeddict
 
 import msgspec
 
@@ -78,19 +78,17 @@ class _Schema:
         self._schema = schema
         self._name = getattr(schema, "__name__", str(schema))
         self._pydantic = _is_pydantic(schema)
-        self._fields: frozenset[str] | None = None
         if self._pydantic:
             return
         try:
             self._decoder = msgspec.json.Decoder(schema)
-            info = msgspec.inspect.type_info(schema)
-        except TypeError as error:
+            fields = msgspec.inspect.type_info(schema).fields  # type: ignore[attr-defined]  # of what has fields
+        except (TypeError, AttributeError):
             raise UsageError(
-                f"{self._name} cannot be used as the schema of items: {error}",
+                f"{self._name} cannot be the schema of items",
                 hint="give a dataclass, a TypedDict, a msgspec.Struct or a pydantic model",
             ) from None
-        if (fields := getattr(info, "fields", None)) is not None:
-            self._fields = frozenset(field.encode_name for field in fields)
+        self._fields = frozenset(field.encode_name for field in fields)
 
     def check(self, value: Any) -> Any:
         """The value as the schema knows it, defaults filled in; raises InvalidItem."""
@@ -104,13 +102,25 @@ class _Schema:
 
     def _msgspec_check(self, value: Any) -> Any:
         if not isinstance(value, dict):
-            if not isinstance(self._schema, type) or not isinstance(value, self._schema):
+            if is_typeddict(self._schema) or not isinstance(value, self._schema):
                 raise InvalidItem("schema", f"it is of type {type(value).__name__}, not {self._name}")
             self._decoder.decode(_encode(value))  # Python checked no type when the object was made
             return value
-        if self._fields is not None and (unknown := value.keys() - self._fields):
+        if unknown := value.keys() - self._fields:
             raise InvalidItem("schema", f"{self._name} has no field {min(map(str, unknown))!r}")
-        return msgspec.convert(value, self._schema)
+        return _filled(msgspec.convert(value, self._schema))
+
+
+def _filled(value: Any) -> Any:
+    """The converted value with the defaults of its dataclasses in place: the converter leaves them to the class, and what
+    is not in the object itself would not be written."""
+    if isinstance(value, list | tuple):
+        for inner in value:
+            _filled(inner)
+    elif (fields := getattr(type(value), "__dataclass_fields__", None)) and hasattr(value, "__dict__"):
+        for name in fields:
+            _filled(value.__dict__.setdefault(name, getattr(value, name)))
+    return value
 
 
 def _encode(value: Any) -> bytes:

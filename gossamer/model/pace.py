@@ -162,6 +162,10 @@ class Pace:
         park = parking.schedule(view.level) * parking.ROBOTS_SHARE
         return self._parked(view, said, park, turn, None, rand, retry_after)
 
+    def gap(self, view: HostView) -> float:
+        """Seconds that must lie between two requests to this host, before chance."""
+        return max(self._wish.delay, self._current(view), view.crawl_delay)
+
     def _parked(
         self,
         view: HostView,

@@ -77,12 +77,13 @@ CAUSES: dict[str, Cause] = {
     "http_505": _NEVER,
     # Redirects that lead nowhere.
     "redirect_loop": _NEVER,
-    "too_many_redirects": _NEVER,
+    "redirect_limit": _NEVER,
     "bad_location": _NEVER,
     # The page came, its handling failed.
     "handler_error": _NEVER,  # a mistake in a handler does not heal; `retry-failed` is for after the repair
     "handler_timeout": _NEVER,
     "parse_error": _NEVER,
+    "middleware_error": _NEVER,
     "item": _NEVER,
     "asked": Cause(retry=True),  # the handler itself asked for another attempt
     "poison": _NEVER,

@@ -125,12 +125,25 @@ def join_links(
     because browsers write the query of a link in it. A link to a fragment is the page itself: counted as "fragment".
     """
     base = canonical(base, options=options)
-    parsed_base = can_ada.parse(base)
+    parsed_base: can_ada.URL | None = None
     # Most links stay on their host: its origin is judged above and need not be looked at again.
     home = base[: base.find("/", 8) + 1] if options is None else "never:"
+    origin = home[:-1]
     refused: Counter[str] = Counter()
     found: dict[str, None] = {}
     for href in hrefs:
+        absolute = ""
+        if options is None and (charset is None or href.isascii()):
+            # What is absolute, or absolute on this host, means the same on every page: most links of a site were read before.
+            if href[:1] == "/" and href[1:2] not in _UNLIKE_A_PATH:
+                absolute = origin + href
+            elif href.startswith(_ABSOLUTE):
+                absolute = href
+            if absolute:
+                url = _read.get(absolute)
+                if url is not None:
+                    found[url] = None
+                    continue
         if href.startswith(_INERT):
             refused["fragment" if href[0] == "#" else "scheme"] += 1
             continue
@@ -139,6 +152,8 @@ def join_links(
         if charset is not None and not href.isascii():
             href = encode_query(href, charset)
         try:
+            if parsed_base is None:
+                parsed_base = can_ada.parse(base)
             url = _parse(parsed_base, href)
             if not url.startswith(home) or url[-1] == "?" or len(url) > MAX_URL:
                 url = _finish(url, options)
@@ -146,7 +161,39 @@ def join_links(
             refused[error.reason] += 1
         else:
             found[url] = None
+            if absolute:
+                _read.put(absolute, url)
     return list(found), refused
+
+
+class _Memory:
+    """Absolute links → their canonical URLs, for the last hundred thousands of them."""
+
+    __slots__ = ("_old", "_young")
+
+    HALF = 100_000
+
+    def __init__(self) -> None:
+        self._young: dict[str, str] = {}
+        self._old: dict[str, str] = {}
+
+    def get(self, absolute: str) -> str | None:
+        url = self._young.get(absolute)
+        if url is None and self._old:
+            url = self._old.get(absolute)
+            if url is not None:
+                self._young[absolute] = url
+        return url
+
+    def put(self, absolute: str, url: str) -> None:
+        if len(self._young) >= self.HALF:
+            self._old, self._young = self._young, {}
+        self._young[absolute] = url
+
+
+_read = _Memory()
+_ABSOLUTE = ("https://", "http://")
+_UNLIKE_A_PATH = frozenset({"/", "\\", "\t", "\n", "\r"})  # //host, and what browsers read as that
 
 
 def document_base(url: str, bases: Iterable[str]) -> str:

@@ -7,7 +7,6 @@ deadlines it was given, and answers or raises. Every answer of a server is an `A
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Literal, Protocol, Self, get_args
 
 from msgspec import Struct
@@ -84,7 +83,7 @@ class Caps(Struct, frozen=True, gc=False):
 
 
 class Exchange(Struct, frozen=True, gc=False):
-    """One request to be sent, and what it may cost. The transport keeps no reference after `send` ended."""
+    """One request to be sent, and what it may cost. Never changed by a transport, so it may be sent again."""
 
     url: str
     """In canonical WHATWG form, as `gossamer.model` makes it; goes over the wire byte for byte."""
@@ -153,7 +152,8 @@ class Transport(Protocol):
         """Carry out one exchange: waits until its last byte or the first passed deadline; raises `FetchError`.
 
         May be called any number of times at once; exchanges end in no particular order. How many go to one host is
-        the caller's affair. Cancelling aborts the exchange: its socket is closed before the cancellation completes.
+        the caller's affair. Cancelling aborts the exchange: its socket (over HTTP/2 and 3 its stream) is closed before
+        the cancellation completes.
         """
         ...
 
@@ -165,6 +165,4 @@ class Transport(Protocol):
 
     async def __aenter__(self) -> Self: ...
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    async def __aexit__(self, *_error: object) -> None: ...

@@ -123,7 +123,9 @@ async def work(duty: Duty, place: int) -> None:
         if not found:
             raise TaskFailed(f"There is no task {duty.task!r}", where=duty.state)
         kept = read_kept(found[0].spec)
-        async with worker_parts(frontier, found[0].spec, spider, kept, Path(duty.state), on_stuck=stuck) as worker:
+        async with worker_parts(
+            frontier, found[0].spec, spider, kept, Path(duty.state), on_stuck=stuck
+        ) as worker:
             worker.name = f"worker-{place + 1}"
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGTERM, worker.stop)
@@ -131,7 +133,10 @@ async def work(duty: Duty, place: int) -> None:
 
 
 def stuck(where: str, seconds: float) -> None:
-    print(f"gossamer: the handler of {where} has not come back for {seconds:.0f} s; this worker is replaced", file=sys.stderr)
+    print(
+        f"gossamer: the handler of {where} has not come back for {seconds:.0f} s; this worker is replaced",
+        file=sys.stderr,
+    )
     sys.stderr.flush()
     os._exit(STUCK)
 

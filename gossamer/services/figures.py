@@ -27,7 +27,9 @@ def size(octets: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`0.4s`, `9s`, `1m 12s`, `2h 03m`, `3d 4h`."""
+    """`20ms`, `0.4s`, `9s`, `1m 12s`, `2h 03m`, `3d 4h`."""
+    if 0 < seconds < 0.0995:
+        return f"{max(1, round(1000 * seconds))}ms"
     if 0 < seconds < 9.95 and seconds != int(seconds):
         return f"{seconds:.1f}s"
     whole = max(0, round(seconds))

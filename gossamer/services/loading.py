@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 
-from gossamer.model.errors import SpiderError
+from gossamer.model.errors import GossamerError, SpiderError
 from gossamer.spiders import Spider, find_spiders
 
 _EXAMPLE = 'spider = Spider("name", start="https://…")'
@@ -41,10 +41,12 @@ def load_module(path: Path) -> types.ModuleType:
             exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102  (the author's own file)
         except SyntaxError as error:
             raise _syntax_error(error, path) from None
-        except KeyboardInterrupt:
-            raise
         except SystemExit as error:
             raise _exit_error(error, path) from None
+        except GossamerError as error:
+            # `Spider(…)` itself found something wrong: its words are better than any made here.
+            where = "; ".join(said for said in (_place(error.__traceback__, path), error.where) if said)
+            raise SpiderError(error.what, where=where, hint=error.hint) from None
         except Exception as error:
             raise _import_error(error, path) from error
     return module

@@ -27,6 +27,7 @@ MEANINGS: dict[str, str] = {
     "coding": "the body is not encoded as its headers say",
     "blocked_address": "the host's address is not public; --allow HOST or --allow-net CIDR would open it",
     "proxy": "the proxy could not be reached, or refused",
+    "http_206": "the server answered 206 Partial Content, a part that nobody asked for",
     "url": "no request can be sent to such an address",
     # What was chosen not to be got
     "robots": "the host's robots.txt forbids it",
@@ -39,12 +40,17 @@ MEANINGS: dict[str, str] = {
     "budget": "a budget of pages was used up",
     # Where redirects end
     "too_many_redirects": "it was redirected more than ten times",
+    "redirect_limit": "it was redirected more than ten times",
     "redirect_loop": "it was redirected in a circle",
     "bad_location": "its redirect leads to something that is no URL",
     # What the handler did
     "poison": "three processes died while they handled it",
     "handler_error": "the spider's handler raised an error",
+    "middleware_error": "a middleware of the spider raised an error",
     "handler_timeout": "the spider's handler took longer than handler_soft",
+    "parse_error": "the page could not be parsed",
+    "item": "the handler yielded something that is no valid item",
+    "asked": "the handler asked for another attempt, and no attempt was left",
     # Why a link is not taken
     "scheme": "it is neither http nor https",
     "offsite": "its host is not in the scope of this task; --allow HOST would add it",

@@ -50,9 +50,13 @@ def crawl(options: RunOptions) -> int:
 
     settings = options.resolve()
     urls = [canonical(url) for url in options.urls]
-    name = name_with(origin_of(urls[0]).host.strip("[]"), urls, sorted(options.select.items()), settings.settings.follow)
+    name = name_with(
+        origin_of(urls[0]).host.strip("[]"), urls, sorted(options.select.items()), settings.settings.follow
+    )
     spider = simple_spider(name, urls, options.select, follow=settings.settings.follow)
-    duty = duty_of(str(options.state), name, urls=tuple(urls), select=options.select, follow=settings.settings.follow)
+    duty = duty_of(
+        str(options.state), name, urls=tuple(urls), select=options.select, follow=settings.settings.follow
+    )
     return conduct(spider, name, settings.settings, options, duty)
 
 
@@ -62,7 +66,7 @@ def run(options: RunOptions) -> int:
 
     assert options.file is not None
     spider = load_spider(options.file)
-    spider.bind(options.args)
+    spider.use_args(options.args)
     loaded = options.resolve(spider.settings, spider=spider.name)
     name = name_with(spider.name, sorted(options.args.items())) if options.args else spider.name
     duty = duty_of(str(options.state), name, file=options.file, args=options.args)
@@ -77,16 +81,18 @@ def spider_for(duty: Duty) -> Spider:
     if duty.file is None:
         return simple_spider(duty.task, duty.urls, duty.select, follow=duty.follow)
     spider = load_spider(duty.file)
-    spider.bind(duty.args)
+    spider.use_args(duty.args)
     return spider
 
 
-def conduct(spider: Spider, name: str, settings: Any, options: RunOptions, duty: Duty) -> int:
+def conduct(spider: Spider, name: str, settings: Any, options: RunOptions, duty: Duty | None) -> int:
     """Run the task in this terminal; report how it ended."""
     spec = spec_of(name, spider, settings)
     view = make_view(quiet=options.quiet)
     quiet_log(view, settings.log_level)
-    performance = Performance(spider, spec, options.state, options.output_for(name), view, fresh=options.fresh)
+    performance = Performance(
+        spider, spec, options.state, options.output_for(name), view, fresh=options.fresh
+    )
     performance.workers = options.workers
     performance.duty = duty
     performance.signals = True
@@ -117,7 +123,9 @@ def quiet_log(view: View, level: str) -> None:
 class Performance:
     """One run of one task: from opening its frontier to its ending."""
 
-    def __init__(self, spider: Spider, spec: TaskSpec, state: Path, output: Path, view: View, *, fresh: bool = False) -> None:
+    def __init__(
+        self, spider: Spider, spec: TaskSpec, state: Path, output: Path, view: View, *, fresh: bool = False
+    ) -> None:
         self.spider = spider
         self.spec = spec
         self.state = state
@@ -160,7 +168,9 @@ class Performance:
             os._exit(130)
         self.interrupted = True
         if self._overseer is not None:
-            self._overseer.note = "Finishing the open pages; press Ctrl-C again to leave at once (nothing is lost)."
+            self._overseer.note = (
+                "Finishing the open pages; press Ctrl-C again to leave at once (nothing is lost)."
+            )
         for stop in self._stops:
             stop()
 
@@ -205,7 +215,9 @@ class Performance:
 
     async def _work_in_crew(self, frontier: Frontier, kept: Kept, follower: SinkFollower) -> TaskView:
         assert self.duty is not None
-        runtime = Runtime(self.spec, self.spider, kept.settings, incarnation=frontier.incarnation, hosts=kept.hosts)
+        runtime = Runtime(
+            self.spec, self.spider, kept.settings, incarnation=frontier.incarnation, hosts=kept.hosts
+        )
         crew = Crew(self.duty, self.workers)
         self._overseer = Overseer(
             frontier, runtime, self.clock, self.view, workers=self.workers, lag=lambda: follower.lag
@@ -216,7 +228,12 @@ class Performance:
         return await self._together(frontier, runtime, self._overseer, crew.run(), lambda: None)
 
     async def _together(
-        self, frontier: Frontier, runtime: Runtime, overseer: Overseer, working: Coroutine[Any, Any, None], wake: Callable[[], None]
+        self,
+        frontier: Frontier,
+        runtime: Runtime,
+        overseer: Overseer,
+        working: Coroutine[Any, Any, None],
+        wake: Callable[[], None],
     ) -> TaskView:
         """Feed, work and watch at once, until the work is over."""
         if self.signals:
@@ -253,11 +270,13 @@ class Performance:
         counters = await frontier.counters(name)
         ending = Ending.of(
             name, task.state.value, counters, await frontier.samples(name), reason=task.reason,
-            seconds=self.clock.now() - self._started, pages_now=counters["pages"] - self._before,
+            seconds=self.clock.now() - self._started, pages_before=self._before,
             interrupted=self.interrupted and task.state not in ENDED, output=self.output, state_dir=self.state,
         )  # fmt: skip
         if already:
-            ending.notes.append("This crawl was complete before: nothing was fetched. --fresh starts it anew.")
+            ending.notes.append(
+                "This crawl was complete before: nothing was fetched. --fresh starts it anew."
+            )
         if self.spider.hooks.ended and task.state in ENDED and not already:
             await self.spider.call("ended", ending)
         return ending
@@ -277,10 +296,16 @@ async def worker_parts(
     from gossamer.backends.files.blobs import FileBlobs
 
     runtime = Runtime(spec, spider, kept.settings, incarnation=frontier.incarnation, hosts=kept.hosts)
-    pulse = Pulse(kept.settings.handler_hard, on_stuck or (lambda where, seconds: log.error("stuck in %s", where)))
+    pulse = Pulse(
+        kept.settings.handler_hard, on_stuck or (lambda where, seconds: log.error("stuck in %s", where))
+    )
     async with contextlib.AsyncExitStack() as stack:
         transport = await stack.enter_async_context(open_transport(kept.settings))
-        blobs = await stack.enter_async_context(FileBlobs(state / BLOBS)) if kept.settings.keep_bodies else None
+        blobs = (
+            await stack.enter_async_context(FileBlobs(state / BLOBS))
+            if kept.settings.keep_bodies
+            else None
+        )
         pulse.start()
         stack.callback(pulse.stop)
         yield Worker(

@@ -9,7 +9,9 @@ from gossamer.model.errors import UsageError
 from gossamer.spiders import Page, Spider
 
 
-def simple_spider(name: str, urls: Sequence[str], select: Mapping[str, str], *, follow: bool = True) -> Spider:
+def simple_spider(
+    name: str, urls: Sequence[str], select: Mapping[str, str], *, follow: bool = True
+) -> Spider:
     """A spider that takes {"url", "status", "title", "depth"} and the selected fields of each HTML page."""
     spider = Spider(name, start=list(urls))
     check_selectors(select)
@@ -19,7 +21,12 @@ def simple_spider(name: str, urls: Sequence[str], select: Mapping[str, str], *, 
     def page(page: Page) -> Iterator[Any]:
         if not page.is_html:
             return
-        item: dict[str, Any] = {"url": page.url, "status": page.status, "title": page.title, "depth": page.depth}
+        item: dict[str, Any] = {
+            "url": page.url,
+            "status": page.status,
+            "title": page.title,
+            "depth": page.depth,
+        }
         for field, css in fields:
             item[field] = page.css(css).text
         yield item

@@ -219,7 +219,8 @@ def _next_steps(ending: Ending) -> list[str]:
     if not ending.failed:
         return [] if ending.state == "COMPLETED" else [f"gossamer tasks{state}"]
     codes = sorted(ending.failures, key=lambda code: -ending.failures[code])
-    urls = [url for code in codes for url in ending.samples.get(f"failed:{code}", [])]
+    # A sample is a URL, and perhaps a blank and what was the matter with it.
+    urls = [sample.partition(" ")[0] for code in codes for sample in ending.samples.get(f"failed:{code}", [])]
     url = quoted(urls[0]) if urls else "URL"
     return [
         f"gossamer explain {task} {url}{state}",

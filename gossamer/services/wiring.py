@@ -51,7 +51,9 @@ def discard_state(state: Path) -> None:
         shutil.rmtree(state / "sessions", ignore_errors=True)
     except OSError as error:
         raise StateError(
-            f"The old state cannot be removed: {error.strerror}", where=str(state), hint="check its permissions"
+            f"The old state cannot be removed: {error.strerror}",
+            where=str(state),
+            hint="check its permissions",
         ) from error
 
 

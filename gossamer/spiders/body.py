@@ -33,8 +33,8 @@ def read_json(body: bytes, text: Callable[[], str], type_: Any, where: str) -> A
         return msgspec.json.decode(body) if type_ is None else msgspec.json.decode(body, type=type_)
     except msgspec.ValidationError as error:
         raise UsageError(f"The JSON does not fit {_name(type_)}: {error}", where=where) from None
-    except msgspec.DecodeError:
-        pass  # it may be in another encoding, begin with a byte order mark, or hold NaN
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass  # it may be in another encoding, begin with a byte order mark, hold NaN or half a character
     try:
         value = _whole(json.loads(text().lstrip("\ufeff")))
     except (ValueError, RecursionError) as error:

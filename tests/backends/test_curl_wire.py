@@ -99,6 +99,29 @@ async def test_nothing_is_added_to_the_request(curl: CurlTransport) -> None:
     assert names == [[b"Host", b"Accept-Encoding"], [b"Host", b"Accept-Encoding", b"Accept", b"User-Agent"]]
 
 
+FIRSTS = [{"http_version": "1.1"}, {"verify_tls": False}, {"method": "HEAD"}, {"caps": Caps(wire=9)}]
+
+
+@pytest.mark.parametrize("first", FIRSTS)
+async def test_a_fresh_handle_is_set_up_completely(curl: CurlTransport, first: dict[str, object]) -> None:
+    """Whatever is unusual in the first exchange of a handle, it and the next one have their headers."""
+    async with site(page(b"x", b"X-A: b")) as here:
+        for changes in (first, {}):
+            answer = await curl.send(ask(here.url(), **changes))
+            assert (answer.status, answer.header("x-a")) == (200, "b")
+
+
+async def test_a_handle_recovers_from_what_could_not_be_set(curl: CurlTransport) -> None:
+    """An exchange that is refused while its handle is set up leaves nothing for the next one."""
+    async with site(page()) as here:
+        await curl.send(ask(here.url(), headers=(("X-A", "b"),)))
+        with pytest.raises(ValueError, match="header"):
+            await curl.send(ask(here.url(), method="PUT", body=b"x", headers=(("Host", "other"),)))
+        assert (await curl.send(ask(here.url("/next")))).status == 200
+    assert here.requests[1].startswith(b"GET /next HTTP/1.1\r\nHost: ")
+    assert b"X-A" not in here.requests[1]
+
+
 @pytest.mark.parametrize(
     ("method", "body"), [("PUT", b"x"), ("PATCH", b""), ("DELETE", None), ("OPTIONS", None), ("REPORT", b"x")]
 )
@@ -247,6 +270,25 @@ async def test_a_site_that_closes_idle_connections_is_dialled_again(curl: CurlTr
     async with site(once(page(b"abc"))) as here:
         for _ in range(3):
             assert (await curl.send(ask(here.url()))).body == b"abc"
+
+
+async def test_a_site_that_hangs_up_on_every_second_request(curl: CurlTransport) -> None:
+    """However many pooled connections turn out dead, a GET gets its answer over a new one, and a POST is not repeated."""
+    hang_up = False
+
+    async def behave(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(page(b"abc"))
+        if await visit.request() and hang_up:
+            visit.reset()
+
+    async with site(behave) as here:
+        for hang_up in (False, True):
+            exchanges = [curl.send(ask(here.url())) for _ in range(20)]
+            answers = await asyncio.gather(*exchanges) if not hang_up else [await one for one in exchanges]
+            assert [answer.body for answer in answers] == [b"abc"] * 20
+        await curl.send(ask(here.url(), method="POST", body=b"x"))
+        assert sum(head.startswith(b"POST") for head in here.requests) == 1
 
 
 async def test_the_wire_cap_may_be_the_tighter_one(curl: CurlTransport) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.backends.files import blobs
-from gossamer.backends.files.blobs import FileBlobStore
+from gossamer.backends.files.blobs import FileBlobs
 from gossamer.model.errors import StateError
 from gossamer.ports.blobs import BlobMissing, key_of, parse_key
 
@@ -21,8 +21,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def store(folder: Path) -> AsyncIterator[FileBlobStore]:
-    async with FileBlobStore(folder) as opened:
+async def store(folder: Path) -> AsyncIterator[FileBlobs]:
+    async with FileBlobs(folder) as opened:
         yield opened
 
 
@@ -35,14 +35,14 @@ def files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() or path.is_symlink()]
 
 
-async def test_a_blob_has_its_place_and_leaves_nothing_else(store: FileBlobStore, folder: Path):
+async def test_a_blob_has_its_place_and_leaves_nothing_else(store: FileBlobs, folder: Path):
     """One file per content, under two levels of folders, and no temporary file stays."""
     await store.put_many([b"one", b"two", b"one"])
     assert sorted(files(folder)) == sorted([place(folder, b"one"), place(folder, b"two")])
 
 
 async def test_content_and_names_are_synced_before_put_returns(
-    store: FileBlobStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+    store: FileBlobs, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The file is synced before it has its name, and its folder and the new folders above after that."""
     done: list[str] = []
@@ -65,7 +65,7 @@ async def test_content_and_names_are_synced_before_put_returns(
     assert done[2:] == [str(path) for path in (where, where.parent, where.parent.parent, folder)]
 
 
-async def test_known_content_is_not_written_again(store: FileBlobStore, folder: Path):
+async def test_known_content_is_not_written_again(store: FileBlobs, folder: Path):
     """The same content keeps the file it has."""
     await store.put(b"same")
     before = place(folder, b"same").stat()
@@ -74,7 +74,7 @@ async def test_known_content_is_not_written_again(store: FileBlobStore, folder: 
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
-async def test_a_cut_file_is_written_anew(store: FileBlobStore, folder: Path):
+async def test_a_cut_file_is_written_anew(store: FileBlobs, folder: Path):
     """A file of the wrong size, as a broken disk leaves it, is replaced by the next put."""
     key = await store.put(b"whole")
     place(folder, b"whole").write_bytes(b"who")
@@ -84,7 +84,7 @@ async def test_a_cut_file_is_written_anew(store: FileBlobStore, folder: Path):
     assert await store.get(key) == b"whole"
 
 
-async def test_a_changed_file_is_not_believed(store: FileBlobStore, folder: Path):
+async def test_a_changed_file_is_not_believed(store: FileBlobs, folder: Path):
     """Content that does not have the hash of its name raises."""
     key = await store.put(b"truth")
     place(folder, b"truth").write_bytes(b"false")
@@ -93,7 +93,7 @@ async def test_a_changed_file_is_not_believed(store: FileBlobStore, folder: Path
 
 
 async def test_a_planted_link_in_place_of_a_blob_is_replaced(
-    store: FileBlobStore, folder: Path, tmp_path: Path
+    store: FileBlobs, folder: Path, tmp_path: Path
 ):
     """Putting replaces the link and leaves what it points to; getting does not follow it."""
     victim = tmp_path / "victim"
@@ -109,7 +109,7 @@ async def test_a_planted_link_in_place_of_a_blob_is_replaced(
 
 
 async def test_a_planted_link_in_place_of_a_folder_is_refused(
-    store: FileBlobStore, folder: Path, tmp_path: Path
+    store: FileBlobs, folder: Path, tmp_path: Path
 ):
     """A link instead of a fan-out folder does not lead the blobs out of the tree."""
     outside = tmp_path / "outside"
@@ -120,7 +120,7 @@ async def test_a_planted_link_in_place_of_a_folder_is_refused(
     assert list(outside.iterdir()) == []
 
 
-async def test_a_planted_pipe_does_not_hang_a_reader(store: FileBlobStore, folder: Path):
+async def test_a_planted_pipe_does_not_hang_a_reader(store: FileBlobs, folder: Path):
     """A named pipe in place of a blob is no blob."""
     place(folder, b"pipe").parent.mkdir(parents=True)
     os.mkfifo(place(folder, b"pipe"))
@@ -130,7 +130,7 @@ async def test_a_planted_pipe_does_not_hang_a_reader(store: FileBlobStore, folde
 
 
 async def test_a_full_disk_leaves_no_part_and_says_so(
-    store: FileBlobStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+    store: FileBlobs, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """The error tells what to do, nothing of the batch has a name, and later puts work."""
     real, written = os.write, 0
@@ -152,13 +152,13 @@ async def test_a_full_disk_leaves_no_part_and_says_so(
 
 async def test_leftovers_of_a_crash_are_swept_when_they_are_old(folder: Path):
     """Opening removes old temporary files and leaves those that a living process may be writing."""
-    async with FileBlobStore(folder):
+    async with FileBlobs(folder):
         pass
     old, young = folder / ".new" / "old", folder / ".new" / "young"
     old.touch()
     young.touch()
     os.utime(old, (1, 1))
-    async with FileBlobStore(folder):
+    async with FileBlobs(folder):
         assert [path.name for path in (folder / ".new").iterdir()] == ["young"]
 
 
@@ -166,14 +166,14 @@ async def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path):
     """Opening says what is wrong and where."""
     (tmp_path / "file").write_text("")
     with pytest.raises(StateError, match="file"):
-        async with FileBlobStore(tmp_path / "file"):
+        async with FileBlobs(tmp_path / "file"):
             pass
 
 
 async def test_a_closed_store_says_so(folder: Path):
     """Using a store that is not open is an error of its own, not an odd one of the system."""
     with pytest.raises(StateError, match="not open"):
-        await FileBlobStore(folder).put(b"x")
+        await FileBlobs(folder).put(b"x")
 
 
 def test_temporary_files_are_bounded():

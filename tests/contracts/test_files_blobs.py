@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.backends.files.blobs import FileBlobStore
+from gossamer.backends.files.blobs import FileBlobs
 from gossamer.ports.blobs import BlobStore
 from gossamer.testing.contracts.blobs import BlobStoreContract
 
@@ -17,9 +17,9 @@ class TestFileBlobs(BlobStoreContract):
 
     @pytest.fixture
     async def store(self, tmp_path: Path) -> AsyncIterator[BlobStore]:
-        async with FileBlobStore(tmp_path / "blobs") as opened:
+        async with FileBlobs(tmp_path / "blobs") as opened:
             yield opened
 
     @pytest.fixture
     def reopened(self, tmp_path: Path) -> Callable[[], BlobStore]:
-        return lambda: FileBlobStore(tmp_path / "blobs")
+        return lambda: FileBlobs(tmp_path / "blobs")

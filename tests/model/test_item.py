@@ -25,6 +25,12 @@ class Book:
     price: float | None = None
 
 
+@dataclasses.dataclass
+class Shelf:
+    books: list[Book]
+    best: Book = dataclasses.field(default_factory=lambda: Book("none"))
+
+
 class Struct(msgspec.Struct):
     title: str
     price: float | None = None
@@ -153,6 +159,14 @@ def test_defaults_of_the_schema_are_written(schema):
     assert stored({"title": "x"}, schema=schema) == {"title": "x", "price": None}
 
 
+def test_defaults_deep_inside_are_written_too():
+    """A dataclass in a dataclass is complete as well."""
+    assert stored({"books": [{"title": "x"}]}, schema=Shelf) == {
+        "books": [{"title": "x", "price": None}],
+        "best": {"title": "none", "price": None},
+    }
+
+
 @pytest.mark.parametrize("schema", [Book, Struct, Typed])
 def test_a_misspelt_field_is_refused_not_forgotten(schema):
     """A value that the schema has no place for is told, because it would be lost."""
@@ -171,10 +185,11 @@ def test_another_class_than_the_schema_is_refused():
     assert reason(ItemRules(Book), Struct("x")) == "schema"
 
 
-def test_an_impossible_schema_is_told_when_it_is_declared():
+@pytest.mark.parametrize("schema", [subprocess, int, list[int], "Book", dict])
+def test_an_impossible_schema_is_told_when_it_is_declared(schema):
     """A mistake in the declaration does not wait for the first item."""
     with pytest.raises(UsageError, match="dataclass"):
-        ItemRules(subprocess)
+        ItemRules(schema)
 
 
 def test_the_key_is_a_field_or_a_function():

@@ -24,7 +24,7 @@ COUNTERS = {
     "done:ok": 3210,
 }
 SAMPLES = {
-    "failed:http_503": ["https://a.example/x?y=1&z=2"],
+    "failed:http_503": ["https://a.example/x?y=1&z=2 the server is busy"],
     "failed:timeout_total": ["https://a.example/slow"],
 }
 

@@ -27,10 +27,11 @@ from gossamer.backends.curl.request import (
 )
 from gossamer.backends.curl.response import Head, count_fields, most_lines, read_head
 from gossamer.model.addresses import AddressGuard
-from gossamer.ports.transport import Answer, Exchange, FetchError
+from gossamer.ports.transport import Answer, Caps, Exchange, FetchError
 
-_NOTHING = Exchange(url="", http_version="1.1", method="")
+_NOTHING = Exchange(url="", method="", caps=Caps(decoded=-1))
 """Equal to no exchange that can be sent, so the first one sets everything."""
+_BROKEN = (pycurl.E_GOT_NOTHING, pycurl.E_SEND_ERROR, pycurl.E_RECV_ERROR)
 
 
 class Handle:
@@ -46,13 +47,14 @@ class Handle:
         self._known = _NOTHING
         self._chunks: list[bytes] = []
         self._targeted = False
+        self._insists = False
         self.curl = curl = pycurl.Curl()
         set_for_ever(curl, ca_file)
         curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_dial)
         curl.setopt(pycurl.PREREQFUNCTION, self._on_send)
         self.lines: deque[bytes] = deque(maxlen=0)
-        self.future = None
+        self.release()
         self._forget(_NOTHING)
 
     def load(self, exchange: Exchange) -> None:
@@ -101,6 +103,22 @@ class Handle:
         self.head = self.refusal = None
         self.future = None
 
+    def met_a_dead_connection(self) -> bool:
+        """Whether the exchange may begin again, because all that failed is a connection from the pool.
+
+        Either nothing was sent, or the site had given it up: nothing came back. libcurl itself tries only a few.
+        """
+        if self.again:
+            return True
+        reused = not self.connections and not self.lines
+        return self.result in _BROKEN and reused and not self._insists and not self.blocked
+
+    def insist_on_a_new_one(self) -> None:
+        self.curl.setopt(pycurl.FRESH_CONNECT, 1)
+        self._insists = True
+        self.again = False
+        self.result = 0
+
     def received(self) -> int:
         """Body bytes that came over the wire so far."""
         return int(self.curl.getinfo(pycurl.SIZE_DOWNLOAD_T))
@@ -116,10 +134,6 @@ class Handle:
 
     def _forget(self, exchange: Exchange) -> None:
         self.exchange = exchange
-        self._chunks.clear()
-        self.lines.clear()
-        self.head = None
-        self.refusal = None
         self.blocked = False
         self.again = False
         self.connections = 0
@@ -135,6 +149,10 @@ class Handle:
     def _set(self, exchange: Exchange) -> None:
         curl, known = self.curl, self._known
         curl.setopt(pycurl.URL, exchange.url)
+        # libcurl sends again what met a dead connection of its pool. A body may not be sent twice, so it gets its own.
+        if self._insists is not (exchange.body is not None):
+            self._insists = not self._insists
+            curl.setopt(pycurl.FRESH_CONNECT, int(self._insists))
         if self._targeted or "%" in exchange.url:
             self._targeted = set_target(curl, exchange, always=self._targeted)
         if exchange.method != known.method or exchange.body is not None or known.body is not None:
@@ -144,7 +162,7 @@ class Handle:
         elif exchange.headers != known.headers:
             curl.setopt(pycurl.HTTPHEADER, header_lines(exchange))
         if (
-            exchange.caps is not known.caps
+            exchange.caps != known.caps
             or exchange.proxy != known.proxy
             or exchange.http_version != known.http_version
             or exchange.verify_tls is not known.verify_tls

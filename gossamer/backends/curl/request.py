@@ -156,6 +156,6 @@ def set_for_ever(curl: pycurl.Curl, ca_file: str) -> None:
         (pycurl.TCP_NODELAY, 1),
         (pycurl.DNS_CACHE_TIMEOUT, 60),
         (pycurl.CONNECTTIMEOUT_MS, 3_600_000),  # the deadlines are kept by the watch, also for the connection
-        (pycurl.BUFFERSIZE, 65_536),
+        (pycurl.BUFFERSIZE, 131_072),
     ):
         curl.setopt(option, value)

@@ -7,7 +7,6 @@ import os
 import resource
 from collections.abc import Iterable
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 import pycurl
@@ -27,7 +26,8 @@ class CurlTransport:
     """Carries exchanges by libcurl; see `gossamer.ports.transport.Transport` for what is promised.
 
     Every dialled address passes the guard, that of a proxy too: name a proxy's network in `allow_net` if it is not a
-    public one. Idle connections are kept up to `idle_connections`, whatever their hosts.
+    public one. Behind a proxy a target can be judged only if it is a literal; a name is resolved for the proxy (socks5)
+    or by it (all others), out of the guard's sight. Idle connections are kept up to `idle_connections`, whatever their hosts.
     """
 
     def __init__(
@@ -55,9 +55,7 @@ class CurlTransport:
         self._watch = Watch(loop, self._open.values, self._abort)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.aclose()
 
     async def send(self, exchange: Exchange) -> Answer:
@@ -68,8 +66,8 @@ class CurlTransport:
             handle.load(exchange)
             self._sent += 1
             await self._begin(handle)
-            while handle.again:
-                handle.again = False
+            while handle.met_a_dead_connection():
+                handle.insist_on_a_new_one()
                 await self._begin(handle)
             answer = self._answer(handle)
         except FetchError:

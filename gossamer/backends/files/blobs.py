@@ -40,7 +40,7 @@ _TOGETHER = 100  # open files at once
 _REMEMBERED = 65_536
 
 
-class FileBlobStore:
+class FileBlobs:
     """The blobs below one folder, which is made if it does not exist. Several processes may share it."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

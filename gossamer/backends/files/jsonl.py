@@ -1,89 +1,225 @@
 """Items as lines of a JSON Lines file, each exactly once.
 
-The file's length is kept with the cursor. Whatever lies behind that length when the sink is opened was written by a run that
-died before its cursor moved, so it is cut off, and comes again from the log.
+The file's length is kept with the cursor, and a hash of the last lines before it. Whatever lies behind that length when
+the sink is opened was written by a run that died before its cursor moved, so it is cut off, and comes again from
+the log. A file that does not end there as it did is not the one that was left, and is not touched.
+
+A name that ends in `.gz` is written as gzip, one member a batch, so that cutting works the same.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
+import gzip
 import os
 import stat
-from collections.abc import Sequence
+import sys
+from hashlib import blake2b
 from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
 
 from gossamer.model.errors import OutputError
+from gossamer.ports.sinks import Items
+
+TAIL = 1024  # bytes before the length by which the file is recognised
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe must not hang us
+
+
+class _State(msgspec.Struct):
+    """What is kept with the cursor."""
+
+    length: int = 0
+    tail: str = ""
+    inode: int = 0  # by which an empty beginning is recognised
 
 
 class JsonlSink:
-    """Appends to one file, which nobody else may write to meanwhile."""
+    """One file, which nobody else may write to meanwhile: it is locked as long as the sink is open."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._compress = self.path.suffix == ".gz"
         self._file = -1
+        self._inode = 0
         self._length = 0
+        self._tail = b""
+        self._whole = True  # False: a write failed, and the file may be longer than we know
 
-    async def open(self, number: int, state: bytes) -> None:
-        self._length = int(state) if state else 0
-        await asyncio.to_thread(self._open, number)
+    async def open(self, number: int, state: bytes) -> bytes:
+        await asyncio.to_thread(self._guarded, self._open, number, self._read_state(state))
+        return self._state()
 
-    async def write(self, items: Sequence[tuple[int, bytes]]) -> bytes:
-        data = b"\n".join([item for _, item in items]) + b"\n"
-        await asyncio.to_thread(self._append, data)
-        return str(self._length).encode()
+    async def write(self, items: Items) -> bytes:
+        if items:
+            await asyncio.to_thread(self._guarded, self._append, items)
+        return self._state()
 
     async def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
-    def _open(self, number: int) -> None:
+    def _guarded(self, work: object, *arguments: object) -> None:
         try:
+            work(*arguments)  # type: ignore[operator]
+        except OSError as error:
+            raise _explained(error, self.path) from error
+
+    def _open(self, number: int, known: _State) -> None:
+        new = not os.path.lexists(self.path)
+        if new and known.length:
+            raise self._error("The output file is gone", "put it back as it was, or begin anew with --fresh")
+        if new:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._file = os.open(self.path, flags, 0o644)
-            found = os.fstat(self._file)
-            if not stat.S_ISREG(found.st_mode):
-                raise OutputError("The output is not a regular file", where=str(self.path), hint="name another file")
-            if number == 0 and found.st_size:
-                raise OutputError(
-                    "The output file exists already, and was not written by this crawl",
-                    where=str(self.path),
-                    hint="name another one with --output, or begin anew with --fresh, which replaces it",
-                )
-            if found.st_size < self._length:
-                raise OutputError(
-                    f"The output file is shorter ({found.st_size:,} bytes) than this crawl has left it ({self._length:,})",
-                    where=str(self.path),
-                    hint="put the file back, or begin anew with --fresh",
-                )
-            os.ftruncate(self._file, self._length)
-            os.lseek(self._file, self._length, os.SEEK_SET)
-        except OSError as error:
-            raise self._explained(error) from error
+        self._file = os.open(self.path, _FLAGS, 0o644)
+        found = os.fstat(self._file)
+        if not stat.S_ISREG(found.st_mode):
+            raise self._error(
+                "The output is not a regular file", "name another file, or - for standard output"
+            )
+        self._lock()
+        if number and not known.tail:
+            raise self._error("The place reached in the output file is not known", "begin anew with --fresh")
+        if found.st_size and (not known.tail or (not known.length and known.inode != found.st_ino)):
+            raise self._error(
+                "The output file exists already, and was not written by this crawl",
+                "name another one with --output, or begin anew with --fresh, which replaces it",
+            )
+        self._recognise(known, found.st_size)
+        self._inode = found.st_ino
+        os.ftruncate(self._file, known.length)
+        if new:
+            os.fsync(self._file)
+            _sync_folder(self.path.parent)
 
-    def _append(self, data: bytes) -> None:
+    def _lock(self) -> None:
         try:
-            # After a failed attempt the file may hold half of it: begin at the known length again.
-            os.ftruncate(self._file, self._length)
-            os.lseek(self._file, self._length, os.SEEK_SET)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self._file, view) :]
-            os.fdatasync(self._file)
-        except OSError as error:
-            raise self._explained(error) from error
-        self._length += len(data)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise self._error(
+                "Another process is writing to the output file", "wait for it to end, or name another file"
+            ) from None
 
-    def _explained(self, error: OSError) -> OutputError:
-        hints = {
-            "EACCES": "check its permissions, or name another file with --output",
-            "ENOSPC": "free some space; the items wait in the crawl's state",
-            "ELOOP": "the output must not be a symbolic link",
-            "EISDIR": "name a file with --output, not a folder",
-        }
-        name = os.strerror(error.errno or 0)
-        import errno
+    def _recognise(self, known: _State, size: int) -> None:
+        """Make sure that the file is the one that was left, and stand at the end of what counts."""
+        if size < known.length:
+            raise self._error(
+                f"The output file is shorter ({size:,} bytes) than this crawl has left it ({known.length:,})",
+                "put the file back, or begin anew with --fresh",
+            )
+        start = max(known.length - TAIL, 0)
+        self._tail = os.pread(self._file, known.length - start, start)
+        if known.tail and _digest(self._tail) != known.tail:
+            raise self._error(
+                "The output file was changed after this crawl had written it",
+                "put the file back as it was, or begin anew with --fresh",
+            )
+        self._length, self._whole = known.length, True
 
-        hint = hints.get(errno.errorcode.get(error.errno or 0, ""), "name another file with --output")
-        return OutputError(f"The output cannot be written: {name}", where=str(self.path), hint=hint)
+    def _append(self, items: Items) -> None:
+        if self._file < 0:
+            raise self._error("The output is not open", "open the sink before writing to it")
+        found = os.fstat(self._file)
+        if (
+            found.st_nlink == 0
+            or found.st_size < self._length
+            or (self._whole and found.st_size > self._length)
+        ):
+            raise self._error(
+                "The output file was removed or changed while this crawl writes it",
+                "put it back as it was and start the same command again, or begin anew with --fresh",
+            )
+        data = b"\n".join([item for _, item in items]) + b"\n"
+        if self._compress:
+            data = gzip.compress(data, 6, mtime=0)
+        self._whole = False
+        # At the known length, so a repetition after a failure overwrites what the failure left.
+        rest, place = memoryview(data), self._length
+        while rest:
+            written = os.pwrite(self._file, rest, place)
+            rest, place = rest[written:], place + written
+        os.ftruncate(self._file, place)
+        os.fsync(self._file)
+        self._length, self._whole = place, True
+        self._tail = (self._tail + data[-TAIL:])[-TAIL:]
+
+    def _state(self) -> bytes:
+        return msgspec.json.encode(_State(self._length, _digest(self._tail), self._inode))
+
+    def _read_state(self, state: bytes) -> _State:
+        try:
+            return msgspec.json.decode(state, type=_State) if state else _State()
+        except msgspec.DecodeError as error:
+            raise self._error(
+                "The place reached in the output file cannot be read", "begin anew with --fresh"
+            ) from error
+
+    def _error(self, what: str, hint: str) -> OutputError:
+        return OutputError(what, where=str(self.path), hint=hint)
+
+
+class StdoutSink:
+    """Items to standard output, for pipes. What went into a pipe cannot be taken back: after a kill, the items of
+    the last batch may come again."""
+
+    def __init__(self, stream: BinaryIO | None = None) -> None:
+        self._stream = stream or sys.stdout.buffer
+
+    async def open(self, number: int, state: bytes) -> bytes:  # noqa: ARG002  (nothing to go back to)
+        return b""
+
+    async def write(self, items: Items) -> bytes:
+        if items:
+            await asyncio.to_thread(self._print, b"\n".join([item for _, item in items]) + b"\n")
+        return b""
+
+    async def close(self) -> None:
+        """Standard output belongs to the process."""
+
+    def _print(self, data: bytes) -> None:
+        try:
+            self._stream.write(data)
+            self._stream.flush()
+        except (OSError, ValueError) as error:
+            raise OutputError(
+                "Nobody reads standard output any more", hint="name a file with --output; the items are kept"
+            ) from error
+
+
+def _digest(tail: bytes) -> str:
+    return blake2b(tail, digest_size=8).hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new file's name durable."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+_EXPLAINED = {
+    errno.EACCES: ("it may not be written", "check its permissions, or name another file with --output"),
+    errno.EPERM: ("it may not be written", "check its permissions, or name another file with --output"),
+    errno.EROFS: ("the disk is read-only", "name a file elsewhere with --output"),
+    errno.ENOSPC: ("the disk is full", "free some space; the items wait in the crawl's state"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space; the items wait in the crawl's state"),
+    errno.ELOOP: ("it is a symbolic link", "name the file that it points to"),
+    errno.EISDIR: ("it is a folder", "name a file in it with --output"),
+    errno.ENOTDIR: ("a part of its path is a file", "name another file with --output"),
+    errno.EEXIST: ("a part of its path is a file", "name another file with --output"),
+    errno.ENXIO: ("it is a pipe or a device", "name a file with --output, or - for standard output"),
+    errno.ENAMETOOLONG: ("its name is too long", "name another file with --output"),
+}
+
+
+def _explained(error: OSError, path: Path) -> OutputError:
+    why, hint = _EXPLAINED.get(
+        error.errno or 0, (error.strerror or str(error), "name another file with --output")
+    )
+    return OutputError(f"The output cannot be written: {why}", where=str(path), hint=hint)

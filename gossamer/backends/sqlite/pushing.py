@@ -19,7 +19,7 @@ JUDGE = """INSERT INTO known (task, bucket, k1, k2, id) SELECT ?, bucket, k1, k2
  ON CONFLICT DO NOTHING"""
 RECORD = """INSERT INTO record (id, task, host, parent, url, request, priority, depth, hops, kind)
  SELECT k.id, k.task, i.host, i.parent, i.url, i.request, i.priority, i.depth, i.hops, i.kind FROM temp.inbox i
- JOIN known k ON k.task = ? AND k.bucket = i.bucket AND k.k1 = i.k1 AND k.k2 = i.k2 WHERE k.id = ? + i.pos"""
+ CROSS JOIN known k ON k.task = ? AND k.bucket = i.bucket AND k.k1 = i.k1 AND k.k2 = i.k2 WHERE k.id = ? + i.pos"""
 ENQUEUE = """INSERT INTO queue (task, host, sunk, id)
  SELECT task, host, -priority, id FROM record WHERE id >= ? AND due IS NULL"""
 POSTPONE = """UPDATE record SET due = ? + i.delay FROM temp.inbox i WHERE i.delay > 0 AND record.id = ? + i.pos AND record.id >= ?"""
@@ -29,8 +29,8 @@ LANES = """INSERT INTO lane (host, task, pending, first_delay)
  ON CONFLICT DO UPDATE SET pending = lane.pending + excluded.pending"""
 RAISED = """SELECT json_group_array(json_array(id, host, old, new, due)) FROM (
  SELECT r.id, r.host, r.priority AS old, max(i.priority) AS new, r.due FROM temp.inbox i
- JOIN known k ON k.task = ? AND k.bucket = i.bucket AND k.k1 = i.k1 AND k.k2 = i.k2
- JOIN record r ON r.id = k.id
+ CROSS JOIN known k ON k.task = ? AND k.bucket = i.bucket AND k.k1 = i.k1 AND k.k2 = i.k2
+ CROSS JOIN record r ON r.id = k.id
  WHERE k.id != ? + i.pos AND r.state = 0 AND i.priority > r.priority
    AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.record = r.id) GROUP BY r.id)"""
 

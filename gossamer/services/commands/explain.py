@@ -87,7 +87,7 @@ def _record_lines(found: Found) -> list[tuple[str, str]]:
     record = found.record
     assert record is not None
     code = f" ({record.code})" if record.code else ""
-    means = meaning(record.code)
+    means = meaning(record.code or "ok" if record.state is RecordState.DONE else record.code)
     lines = [("State", f"{record.state.name}{code}" + (f": {means}" if means else ""))]
     if record.state is RecordState.PENDING:
         lines.append(("", _waits_for(found)))
@@ -154,7 +154,8 @@ def _pace(host: HostView) -> str:
     if host.delay is None:
         said.append("nobody has measured it yet")
     else:
-        said.append(f"{figures.duration(host.delay)} between requests")
+        pause = figures.duration(host.delay) if host.delay else "no pause"
+        said.append(f"{pause} between requests")
     if host.crawl_delay:
         said.append(f"robots.txt asks for {figures.duration(host.crawl_delay)}")
     if host.latency:
@@ -178,11 +179,7 @@ def _depth(depth: int) -> str:
 
 
 def _attempts(record: Explained) -> str:
-    said = [
-        figures.counted(record.retries, "attempt") + " failed and repeated"
-        if record.retries
-        else "none repeated"
-    ]
+    said = [f"repeated {figures.counted(record.retries, 'time')}" if record.retries else "not repeated"]
     if record.crashes:
         said.append(f"{figures.counted(record.crashes, 'process', 'processes')} died over it")
     if record.suspect:

@@ -1,0 +1,37 @@
+"""A spider as a library: `await spider.run()` in a script or a notebook."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from gossamer.model.settings import Settings
+from gossamer.services.options import STATE
+from gossamer.services.progress import make_view
+from gossamer.services.running import Performance
+from gossamer.services.settings import load
+from gossamer.services.submission import spec_of
+from gossamer.services.summary import Ending
+from gossamer.spiders import Spider
+
+
+async def run_spider(
+    spider: Spider,
+    *,
+    state: Path | str = STATE,
+    output: Path | str | None = None,
+    fresh: bool = False,
+    quiet: bool = True,
+    **settings: Any,
+) -> Ending:
+    """Run in the caller's event loop, in this process; signals stay the caller's. The hard limit of handlers is only
+    reported here: a notebook cannot be replaced."""
+    loaded: Settings = load(
+        {**spider.settings, **settings}, file=None, env={}, cli={}, spider=spider.name
+    ).settings
+    spec = spec_of(spider.name, spider, loaded)
+    target = Path(output) if output is not None else Path(f"{spider.name}.jsonl")
+    view = make_view(quiet=quiet, stream=sys.stderr)
+    with view:
+        return await Performance(spider, spec, Path(state), target, view, fresh=fresh).run()

@@ -31,7 +31,8 @@ def describe(folder: Path) -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
         "disk": f"{_filesystem(folder)}, fdatasync of 4 KiB p50 {p50:.2f} ms, p99 {p99:.2f} ms",
         "fdatasync_p50_ms": f"{p50:.3f}",
-        "gossamer": f"{_versions(Path(sys.executable), OURS)}, {_curl()}, SQLite {_sqlite()}; {_commit()}",
+        "gossamer": f"{_versions(Path(sys.executable), OURS)}, {_curl()}, SQLite {_sqlite()}",
+        "commit": _commit(),
         "peers": _versions(PEERS / "bin" / "python", THEIRS),
     }
 

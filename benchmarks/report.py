@@ -17,7 +17,8 @@ from benchmarks.scenarios import SCENARIOS
 
 RECORDS = ROOT / ".bench" / "results.jsonl"
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
-SEPARATELY = {"fdatasync_p50_ms"}
+SEPARATELY = {"fdatasync_p50_ms", "disk", "commit"}
+"""Facts that differ from record to record: told with each."""
 
 
 def stored() -> list[Record]:
@@ -57,12 +58,7 @@ def _machines(records: Sequence[Record]) -> Iterator[str]:
     """What was measured on: once where it was the same for all."""
     found: dict[str, list[str]] = {}
     for record in records:
-        # The disk is measured before each scenario, so its line differs every time: see each section.
-        lines = [
-            f"- {name}: {fact}"
-            for name, fact in record["machine"].items()
-            if name not in SEPARATELY | {"disk"}
-        ]
+        lines = [f"- {name}: {fact}" for name, fact in record["machine"].items() if name not in SEPARATELY]
         found.setdefault("\n".join(lines), []).append(record["scenario"])
     for said, names in found.items():
         yield (f"For {', '.join(names)}:\n\n" if len(found) > 1 else "") + said
@@ -142,7 +138,7 @@ def _circumstances(record: Record) -> Iterator[str]:
     if "cores" in record:
         rounds = record["rounds"] if record["scenario"] != "long" else 1
         yield f"{rounds} interleaved {'runs' if rounds > 1 else 'run'} of each program; {record['cores']}"
-    yield f"disk: {record['machine']['disk']}"
+    yield f"disk: {record['machine']['disk']}; {record['machine']['commit']}"
     commands = [record.get("command"), *(one.get("command") for one in record.get("programs", {}).values())]
     for command in dict.fromkeys(filter(None, commands)):
         yield f"`{command}`"

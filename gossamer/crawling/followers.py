@@ -56,7 +56,7 @@ class SinkFollower:
         self._turn = asyncio.Lock()
         self._every: float | None = None
         self._runner: asyncio.Task[None] | None = None
-        self._steps: set[asyncio.Task[int]] = set()
+        self._steps: set[asyncio.Task[bool]] = set()
         self._number = 0
         self._noticed = 0
         self._limit = BATCH
@@ -156,21 +156,21 @@ class SinkFollower:
         self._failures, self.last_error = 0, ""
         return True
 
-    async def _step(self) -> int:
-        """One batch: how many items it had. Goes on to its end even if who asked for it is cancelled, since a
+    async def _step(self) -> bool:
+        """One batch; True if the log may hold more already. Goes on to its end even if who asked for it is cancelled, since a
         thread that writes cannot be stopped, and nobody else may write before it has ended."""
         step = asyncio.create_task(self._batch())
         self._steps.add(step)
         step.add_done_callback(self._steps.discard)
         return await asyncio.shield(step)
 
-    async def _batch(self) -> int:
+    async def _batch(self) -> bool:
         async with self._turn:
             noticed = self._noticed
             items = await self._log.read(*self._cursor[:2], self._number, self._limit)
             if not items:
                 self._noticed -= noticed  # they were in an earlier batch
-                return 0
+                return False
             self._noticed = max(noticed, len(items))
             state = await self._sink.write(items)
             number = items[-1][0]
@@ -178,9 +178,10 @@ class SinkFollower:
             self._number = number
             self._noticed = max(0, self._noticed - len(items))
             self.written += len(items)
+            full = len(items) >= self._limit
             mean = max(sum(len(item) for _, item in items) // len(items), 1)
             self._limit = min(max(BATCH_BYTES // mean, 1), BATCH)
-            return len(items)
+            return full  # a batch that is not full had all there was: the next may gather
 
 
 def _wait_after(failures: int) -> float:

@@ -1,166 +1,203 @@
-"""Around every fetch: an ordered chain of small functions, from the settings and from the author.
+"""Around every fetch: an ordered chain of small functions, from the author and from the settings.
 
-A middleware is `async def f(request, call_next) -> answer`. The standard ones give default headers and the user agent, keep
-cookies, and serve a development cache. Where only static headers apply, the chain says so (`plain`), and nothing is called.
+A middleware is `async def f(request, call_next) -> answer`. From the outside in: the author's own by their order, the
+development cache, then (as plain functions, not coroutines, for nearly every request of a crawl passes them)
+headers, user agent and cookies, then the transport. A request names in `without` the ones that must not see it: the
+author's by their names, ours as `cache`, `headers`, `user_agent`, `cookies`.
+
+The hot path: while only the static headers apply, `plain` is true, the caller sends `headers` and calls `notice` with the
+answer. While there are cookies but no coroutines to run, `quick` is true, and `headers_for` replaces `headers`.
 """
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from msgspec import structs
 
 from gossamer.model.cookies import CookieJar
 from gossamer.model.errors import SpiderError
 from gossamer.model.request import Request
+from gossamer.model.retry import cause_of, code_of
 from gossamer.model.settings import Settings
-from gossamer.model.url import fingerprint, host_key
-from gossamer.ports.transport import Answer
-from gossamer.spiders.page import Page
+from gossamer.model.url import fingerprint
+from gossamer.ports.cache import AnswerCache
+from gossamer.ports.transport import Answer, FetchError
 from gossamer.spiders.spider import Spider
 
 Send = Callable[[Request], Awaitable[Answer]]
 Surround = Callable[[Request, Send], Awaitable[Answer]]
+Fields = tuple[tuple[str, str], ...]
 
-JARS = 10_000  # hosts whose cookies are kept at once
+CACHE, HEADERS, USER_AGENT, COOKIES = "cache", "headers", "user_agent", "cookies"
+STANDARD = frozenset({CACHE, HEADERS, USER_AGENT, COOKIES})
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
-class AnswerCache(Protocol):
-    """Answers kept for development, by fingerprint."""
+class MiddlewareFailed(FetchError):
+    """An author's middleware raised, or returned what is no answer: the page ends FAILED(middleware_error)."""
 
-    async def get(self, key: bytes) -> Answer | None: ...
-
-    async def put(self, key: bytes, answer: Answer) -> None: ...
+    def __init__(self, detail: str) -> None:
+        super().__init__("middleware_error", detail)  # type: ignore[arg-type]
 
 
 class Chain:
     """The middlewares of one task, in their order."""
 
-    def __init__(self, headers: tuple[tuple[str, str], ...], links: list[tuple[str, Surround]], *, cookies: Cookies | None) -> None:
+    def __init__(
+        self, headers: Fields, links: Sequence[tuple[str, Surround]] = (), *, jar: CookieJar | None = None
+    ) -> None:
         self.headers = headers
-        self._links = links
-        self._cookies = cookies
+        """What every request carries: the default headers and the user agent."""
+        self.quick = not links
+        self._links = tuple(links)
+        self._names = tuple((name, value, name.lower()) for name, value in headers)
+        self._jar = jar
+        self._baked = False  # the jar has ever had a cookie
 
     @property
     def plain(self) -> bool:
-        """True while nothing but the static headers applies."""
-        return not self._links and (self._cookies is None or self._cookies.empty)
+        """True while nothing but the static headers applies to a request that says nothing of its own."""
+        return self.quick and not self._baked
 
     def notice(self, request: Request, answer: Answer) -> None:
-        """An answer that came without the chain: it may be the first to set a cookie."""
-        if self._cookies is not None and "cookies" not in request.without:
-            self._cookies.keep(request, answer)
+        """Keep the cookies of an answer that came without the chain."""
+        jar = self._jar
+        if jar is None:
+            return
+        lines = [value for name, value in answer.headers if len(name) == 10 and name.lower() == "set-cookie"]
+        if lines and COOKIES not in request.without:
+            jar.store(request.url, lines, time.time())
+            self._baked = True
+
+    def headers_for(self, request: Request) -> Fields:
+        """The static headers, replaced by the request's own of the same name, and the cookies: its own before the jar's."""
+        own, without = request.headers, request.without
+        cookie = None if COOKIES in without else self._cookie(request)
+        if not own and not without:
+            return (*self.headers, ("Cookie", cookie)) if cookie else self.headers
+        replaced = {name.lower() for name in own}
+        fields = [
+            (name, value)
+            for name, value, lower in self._names
+            if lower not in replaced and (USER_AGENT if lower == "user-agent" else HEADERS) not in without
+        ]
+        fields += own.items()
+        if cookie and "cookie" not in replaced:
+            fields.append(("Cookie", cookie))
+        return tuple(fields)
 
     async def send(self, request: Request, send: Send) -> Answer:
-        """The answer as the chain lets it appear."""
-        call = self._innermost(send)
+        """The answer as the chain lets it appear. `send` gets the request with all its headers."""
+
+        async def innermost(passed: Request) -> Answer:
+            headers = dict(self.headers_for(passed))
+            if COOKIES in passed.without and passed.cookies:
+                headers["Cookie"] = _pairs(passed.cookies)
+            answer = await send(structs.replace(passed, headers=headers))
+            self.notice(passed, answer)
+            return answer
+
+        call: Send = innermost
         for name, surround in reversed(self._links):
             if name not in request.without:
                 call = _link(surround, call)
         return await call(request)
 
-    def _innermost(self, send: Send) -> Send:
-        async def innermost(request: Request) -> Answer:
-            headers = {} if "headers" in request.without else dict(self.headers)
-            own = {name.lower() for name in request.headers}
-            headers = {name: value for name, value in headers.items() if name.lower() not in own} | request.headers
-            cookie = self._cookie_header(request)
-            if cookie:
-                headers["Cookie"] = cookie
-            answer = await send(request.changed(headers=headers))
-            self.notice(request, answer)
-            return answer
-
-        return innermost
-
-    def _cookie_header(self, request: Request) -> str:
-        kept = None
-        if self._cookies is not None and "cookies" not in request.without:
-            kept = self._cookies.header(request.url)
-        own = "; ".join(f"{name}={value}" for name, value in request.cookies.items())
-        return "; ".join(part for part in (kept, own) if part)
-
-
-class Cookies:
-    """One bounded jar for each host."""
-
-    def __init__(self) -> None:
-        self._jars: OrderedDict[str, CookieJar] = OrderedDict()
-
-    @property
-    def empty(self) -> bool:
-        return not self._jars
-
-    def keep(self, request: Request, answer: Answer) -> None:
-        lines = [value for name, value in answer.headers if name.lower() == "set-cookie"]
-        if lines:
-            jar = self._jars.setdefault(host_key(request.url), CookieJar())
-            jar.store(request.url, lines, time.time())
-            if len(self._jars) > JARS:
-                self._jars.popitem(last=False)
-
-    def header(self, url: str) -> str | None:
-        jar = self._jars.get(host_key(url))
-        return jar.header_for(url, time.time()) if jar is not None else None
+    def _cookie(self, request: Request) -> str | None:
+        kept = (
+            self._jar.header_for(request.url, time.time()) if self._baked and self._jar is not None else None
+        )
+        if not request.cookies:
+            return kept
+        own = _pairs(request.cookies)
+        if not kept:
+            return own
+        others = [pair for pair in kept.split("; ") if pair.partition("=")[0] not in request.cookies]
+        return "; ".join([own, *others])
 
 
 def plan(settings: Settings, spider: Spider, cache: AnswerCache | None = None) -> Chain:
-    """The chain of a task: the author's own outside, then the development cache, then headers and cookies."""
-    headers = {"User-Agent": settings.user_agent, "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
-    headers = {name: value for name, value in headers.items() if name.lower() not in {n.lower() for n in settings.headers}}
-    links: list[tuple[str, Surround]] = []
-    if len(spider.around_fetching):
-        links.append(("", _authors(spider)))
+    """The chain of a task. Raises UsageError or SpiderError for headers or names that cannot be."""
+    headers = static_headers(settings)
+    links: list[tuple[str, Surround]] = [
+        (name, _authors(name, call)) for name, call in spider.around_fetching.pairs
+    ]
+    for name, _ in links:
+        if name in STANDARD:
+            raise SpiderError(
+                f"A middleware is called {name!r}, as one of ours", hint="give it another name="
+            )
     if cache is not None:
-        links.append(("cache", _cached(cache)))
-    return Chain(tuple((headers | settings.headers).items()), links, cookies=Cookies() if settings.cookies else None)
+        links.append((CACHE, _cached(cache)))
+    return Chain(headers, links, jar=CookieJar() if settings.cookies else None)
 
 
-def _authors(spider: Spider) -> Surround:
-    """The author's own middlewares see pages; what they return stands for the answer."""
+def static_headers(settings: Settings) -> Fields:
+    """What every request of a task carries; the settings' own headers replace ours."""
+    ours = {"User-Agent": settings.user_agent, "Accept": ACCEPT}
+    named = {name.lower() for name in settings.headers}
+    headers = {name: value for name, value in ours.items() if name.lower() not in named} | settings.headers
+    Request("http://settings.invalid/", headers=headers)  # refuses what could split a request
+    return tuple(headers.items())
+
+
+def _authors(name: str, call: Callable[[Any, Any], Awaitable[Any]]) -> Surround:
+    """An author's function: it may answer by itself with anything that has status, headers and body."""
 
     async def surround(request: Request, call_next: Send) -> Answer:
-        last: Answer | None = None
-
-        async def innermost(passed: Request) -> Page:
-            nonlocal last
-            last = await call_next(passed)
-            return Page(passed, status=last.status, headers=last.headers, body=last.body)
-
-        page = await spider.around_fetching.around(innermost, request.without)(request)
-        if not isinstance(page, Page):
-            raise SpiderError(
-                f"A fetching middleware returned {type(page).__name__}", hint="return a page: what call_next gave, or your own"
-            )
-        made = Answer(
-            page.status, list(page.headers.items()), page.body, time.monotonic(), 0.0, 0.0, 0, "", ""
-        )
-        return made if last is None else structs.replace(last, status=page.status, headers=made.headers, body=page.body)
+        try:
+            given = await call(request, call_next)
+            return given if type(given) is Answer else _answer(given)
+        except FetchError:
+            raise
+        except Exception as error:
+            raise MiddlewareFailed(f"the middleware {name} raised {type(error).__name__}: {error}") from error
 
     return surround
 
 
+def _answer(given: Any) -> Answer:
+    """An answer of the author's own making. Nothing was sent, so politeness does not count it."""
+    status, headers, body = given.status, given.headers, given.body
+    fields = list(headers.items() if isinstance(headers, Mapping) else headers)
+    body = body.encode() if isinstance(body, str) else bytes(body)
+    return Answer(int(status), fields, body, 0.0, 0.0, 0.0, 0, "", "")
+
+
 def _cached(cache: AnswerCache) -> Surround:
+    """Serve what was answered before; keep what another attempt would not change."""
+
     async def surround(request: Request, call_next: Send) -> Answer:
         if request.method != "GET" or request.body:
             return await call_next(request)
-        key = fingerprint("GET", request.url)
+        key = _cache_key(request)
         kept = await cache.get(key)
         if kept is not None:
-            return kept
+            # Sent before time began: the host's next turn is not moved by what was never sent.
+            return structs.replace(kept, sent_at=0.0, latency=0.0, seconds=0.0, wire_bytes=0)
         answer = await call_next(request)
-        if answer.status < 400:
+        code = code_of(answer.status)
+        if not (code and cause_of(code).failed):
             await cache.put(key, answer)
         return answer
 
     return surround
 
 
-def _link(surround: Surround, call_next: Send) -> Send:
-    async def link(request: Request) -> Any:
-        return await surround(request, call_next)
+def _cache_key(request: Request) -> bytes:
+    """Two requests that differ in what they say of themselves may be answered differently."""
+    said = sorted((name.lower(), value) for name, value in request.headers.items()) + sorted(
+        request.cookies.items()
+    )
+    return fingerprint("GET", request.url, repr(said).encode() if said else None)
 
-    return link
+
+def _pairs(cookies: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}={value}" for name, value in cookies.items())
+
+
+def _link(surround: Surround, call_next: Send) -> Send:
+    return lambda request: surround(request, call_next)

@@ -7,9 +7,10 @@ nothing moves except the figures. Foreign words (task names, codes) are stripped
 from __future__ import annotations
 
 import shutil
+import sys
 from collections import deque
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Any, Self, TextIO, cast
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -35,13 +36,32 @@ def wide_enough(stream: TextIO) -> bool:
     return _columns(stream) >= LEAST
 
 
+class Whole:
+    """A terminal that shows each write at once and whole: a frame is never seen half erased.
+
+    By the synchronized output mode (2026); terminals that do not know it ignore it.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(f"\x1b[?2026h{text}\x1b[?2026l")
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class Live:
     """The view of a terminal."""
 
     def __init__(self, stream: TextIO, *, console: Console | None = None) -> None:
-        self._console = console or Console(file=stream, highlight=False, markup=False, emoji=False)
+        whole = cast("TextIO", Whole(stream))
+        self._console = console or Console(file=whole, highlight=False, markup=False, emoji=False)
+        # What a handler prints stands above the panel too, unless stdout goes elsewhere: then it is somebody's result.
         self._live = RichLive(
-            console=self._console, auto_refresh=False, transient=True, redirect_stdout=False
+            console=self._console, auto_refresh=False, transient=True, redirect_stdout=sys.stdout.isatty()
         )
         self._frame = Frame()
         self._next = 0.0

@@ -11,7 +11,7 @@ from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser
 
 from gossamer.model.charset import decode, encoding_of
 from gossamer.model.errors import UsageError
@@ -21,6 +21,7 @@ from gossamer.spiders.body import looks_binary, read_json
 from gossamer.spiders.follow import LINKS, Follow, LinkOptions, hrefs_of, hrefs_of_xpath
 from gossamer.spiders.headers import Headers
 from gossamer.spiders.nodes import Node, Nodes, select
+from gossamer.spiders.parsing import parse
 
 if TYPE_CHECKING:
     from parsel import Selector, SelectorList
@@ -29,8 +30,6 @@ Fetch = Callable[[Request], Awaitable["Page"]]
 
 MAX_LINKS = 50_000
 MAX_COUNTER_NAME = 64
-# Nothing here changes a tree after parsing on the parser's behalf, so it need not announce what it builds.
-_OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 
 
 class Page:
@@ -232,14 +231,14 @@ class Page:
 
     def _parse(self) -> LexborHTMLParser:
         if self._tree is None:
-            self._tree = LexborHTMLParser(self._source(), options=_OPTIONS)
+            self._tree = parse(self._source())
         return self._tree
 
-    def _source(self) -> str | bytes:
+    def _source(self) -> bytes:
         """What the parser reads. Nearly every page is UTF-8, which it takes as it came: text is for those who ask."""
         if not self.is_html and looks_binary(self.body):
-            return ""
-        return self.body.removeprefix(BOM_UTF8) if self.encoding == "utf-8" else self.text
+            return b""
+        return self.body.removeprefix(BOM_UTF8) if self.encoding == "utf-8" else self.text.encode()
 
     def _document_base(self) -> str:
         if self._base is None:

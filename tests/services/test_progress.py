@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from gossamer.services import figures
-from gossamer.services.panel import LEAST, Frame, Live, sparkline
+from gossamer.services.panel import LEAST, Frame, Live, Whole, sparkline
 from gossamer.services.progress import Lines, Silent, Snapshot, ViewHandler, line_of, make_view
 from gossamer.services.timeleft import TimeLeft
 
@@ -175,6 +175,32 @@ def test_the_panel_is_redrawn_in_place_and_taken_away():
     assert 10 <= frames <= 16
     assert "one line that stays" in stream.getvalue()
     assert stream.getvalue().count("\x1b[?25l") == stream.getvalue().count("\x1b[?25h")
+
+
+def test_a_frame_is_shown_whole():
+    """Erasing and drawing are one synchronized write, so no half frame is ever seen."""
+    stream = Terminal()
+    Whole(stream).write("frame")
+    assert stream.getvalue() == "\x1b[?2026hframe\x1b[?2026l"
+    assert Whole(stream).isatty()
+
+
+def test_what_a_handler_prints_does_not_tear_the_panel(monkeypatch: pytest.MonkeyPatch):
+    """A print to the same terminal stands above the panel; into a pipe it goes untouched."""
+    out = Terminal()
+    monkeypatch.setattr("sys.stdout", out)
+    view, stream = live()
+    with view:
+        view.update(busy())
+        print("found one")
+    assert "found one" in stream.getvalue()
+    pipe = io.StringIO()
+    monkeypatch.setattr("sys.stdout", pipe)
+    view, stream = live()
+    with view:
+        print("found two")
+    assert pipe.getvalue() == "found two\n"
+    assert "found two" not in stream.getvalue()
 
 
 def test_closing_twice_is_safe():

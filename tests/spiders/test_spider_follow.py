@@ -20,7 +20,10 @@ HTML = """<base target=x><ul class=nav><li class=next><a href="?page=2#top">next
 
 def page(html: str = HTML, content_type: str = "text/html; charset=utf-8", **given) -> Page:
     return Page(
-        Request(f"{BASE}/list/"), headers={"Content-Type": content_type}, body=html.encode("gb18030" if "gb" in content_type else "utf-8"), **given
+        Request(f"{BASE}/list/"),
+        headers={"Content-Type": content_type},
+        body=html.encode("gb18030" if "gb" in content_type else "utf-8"),
+        **given,
     )
 
 

@@ -100,15 +100,25 @@ def test_the_more_specific_pattern_sorts_first():
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.text(st.characters(exclude_characters="{}?#/\\.%", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=10))
+@given(
+    st.text(
+        st.characters(exclude_characters="{}?#/\\.%", exclude_categories=["Cs", "Cc"]),
+        min_size=1,
+        max_size=10,
+    )
+)
 def test_a_literal_pattern_fits_the_url_written_alike(text):
     """Whatever an author copies from the address bar matches the canonical form of the same text."""
     text = f"a{text}b"  # blanks at the end of a URL are not part of it
     assert Pattern(f"/{text}/{{x}}").match(canonical(f"{SITE}/{text}/1")) == {"x": "1"}
 
 
-@pytest.mark.parametrize("pattern", ["/{a}-{b}.html", "/{r:path}/{a}-{b}.html", "/{r:path}-{b}.x", "/{a}-{n:int}-{b}-{m:int}"])
-@pytest.mark.parametrize("url", ["-" * 8000, "-/" * 4000, ("-" * 400 + "/") * 20, "1-" * 4000, ("1-" * 240 + "/") * 16])
+@pytest.mark.parametrize(
+    "pattern", ["/{a}-{b}.html", "/{r:path}/{a}-{b}.html", "/{r:path}-{b}.x", "/{a}-{n:int}-{b}-{m:int}"]
+)
+@pytest.mark.parametrize(
+    "url", ["-" * 8000, "-/" * 4000, ("-" * 400 + "/") * 20, "1-" * 4000, ("1-" * 240 + "/") * 16]
+)
 def test_no_url_makes_a_pattern_slow(pattern, url):
     """The worst URLs that a stranger can send cost a fraction of a second."""
     compiled = Pattern(pattern)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.model.record import Kind, Outcome, Pushed, State, Verdict
+from gossamer.model.record import Kind, Pushed, State
 from gossamer.model.task import TaskSpec, UnknownTask
-from gossamer.ports.frontier import KEPT_SAMPLES, Frontier
+from gossamer.ports.frontier import Frontier
 from gossamer.testing.contracts.frontier_steps import (
     RUDE,
     Elapse,
     begin,
     done,
-    failed,
     life,
     page,
     pages,
-    retry,
-    seed,
     settle,
     take,
     take_one,
@@ -106,8 +103,8 @@ class OrderContract:
         session = await begin(frontier, *links, wish=RUDE)
         got = []
         for _ in range(6):
-            got.append(await take_one(frontier, session))
             await elapse(0.25)
+            got.append(await take_one(frontier, session))
         assert [grant.host for grant in got] == ["a.test", "b.test", "c.test"] * 2
 
     async def test_a_call_takes_from_the_first_ready_hosts(self, frontier: Frontier) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.model.record import Kind, Outcome, Pushed, State, Verdict
-from gossamer.model.task import TaskSpec, UnknownTask
+from gossamer.model.record import Kind, Outcome, State, Verdict
 from gossamer.ports.frontier import KEPT_SAMPLES, Frontier
 from gossamer.testing.contracts.frontier_steps import (
-    RUDE,
     Elapse,
     begin,
     done,
@@ -23,7 +21,6 @@ from gossamer.testing.contracts.frontier_steps import (
     take_one,
     urls,
 )
-
 
 PROMISED = ("discovered", "pending", "leased", "done", "failed", "skipped", "cancelled", "pages", "items", "retried",
             "stale", "bytes")  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+
 import pytest
 
 from gossamer.ports.sinks import ItemSink

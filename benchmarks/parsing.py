@@ -7,6 +7,7 @@ collected within the time. The last row is what the engine calls: routing, handl
 from __future__ import annotations
 
 import argparse
+import ctypes
 import timeit
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ from gossamer import Page, Request, Spider
 from gossamer.model.url import join_links
 from gossamer.spiders.handling import handle_now
 
+M_TRIM_THRESHOLD = -1  # of glibc's mallopt
 URL = "http://127.0.0.1:8000/catalogue/page-1.html"
 HEADERS = [
     ("Server", "bench"),
@@ -51,7 +53,14 @@ def main() -> None:
     arguments.add_argument("--kilobytes", type=float, default=12.8)
     arguments.add_argument("--links", type=int, default=40)
     arguments.add_argument("--seconds", type=float, default=1.0)
+    arguments.add_argument(
+        "--keep-heap",
+        action="store_true",
+        help="glibc: keep 64 MiB of freed heap instead of giving it back after each page",
+    )
     given = arguments.parse_args()
+    if given.keep_heap:
+        ctypes.CDLL(None).mallopt(M_TRIM_THRESHOLD, 64 * 1024 * 1024)
     body = document(given.kilobytes, given.links)
     print(f"{len(body)} bytes, {given.links} links")
 

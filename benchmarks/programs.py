@@ -31,7 +31,7 @@ def command(name: str, site: Site, folder: Path, *more: str) -> list[str]:
         return _gossamer(site, folder, output, *more)
     python = PEERS / "bin" / "python"
     if not python.exists():
-        raise Missing(f"{name} is not installed: run `make peers`")
+        raise Missing(f"{name} is not installed: run `make .venv-peers/.ready`")
     if name == SCRAPY:
         words = [str(PEERS / "bin" / "scrapy"), "runspider", str(SPIDERS / "scrapy_spider.py")]
         words += ["-a", f"start={site.url}", "-O", f"{output}:jsonl"]

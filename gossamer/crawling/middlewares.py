@@ -22,9 +22,10 @@ from gossamer.model.errors import SpiderError
 from gossamer.model.request import Request
 from gossamer.model.retry import cause_of, code_of
 from gossamer.model.settings import Settings
-from gossamer.model.url import fingerprint
+from gossamer.model.url import fingerprint, host_key
 from gossamer.ports.cache import AnswerCache
 from gossamer.ports.transport import Answer, FetchError
+from gossamer.spiders.headers import Headers
 from gossamer.spiders.spider import Spider
 
 Send = Callable[[Request], Awaitable[Answer]]
@@ -36,7 +37,7 @@ STANDARD = frozenset({CACHE, HEADERS, USER_AGENT, COOKIES})
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
-class MiddlewareFailed(FetchError):
+class MiddlewareFailed(FetchError):  # noqa: N818  (a fact, like the error that it stands beside)
     """An author's middleware raised, or returned what is no answer: the page ends FAILED(middleware_error)."""
 
     def __init__(self, detail: str) -> None:
@@ -75,7 +76,7 @@ class Chain:
     def headers_for(self, request: Request) -> Fields:
         """The static headers, replaced by the request's own of the same name, and the cookies: its own before the jar's."""
         own, without = request.headers, request.without
-        cookie = None if COOKIES in without else self._cookie(request)
+        cookie = self._cookie(request)
         if not own and not without:
             return (*self.headers, ("Cookie", cookie)) if cookie else self.headers
         replaced = {name.lower() for name in own}
@@ -93,10 +94,12 @@ class Chain:
         """The answer as the chain lets it appear. `send` gets the request with all its headers."""
 
         async def innermost(passed: Request) -> Answer:
-            headers = dict(self.headers_for(passed))
-            if COOKIES in passed.without and passed.cookies:
-                headers["Cookie"] = _pairs(passed.cookies)
-            answer = await send(structs.replace(passed, headers=headers))
+            if passed.url != request.url and host_key(passed.url) != host_key(request.url):
+                # The lease is for one host: another's limits would not be kept.
+                raise MiddlewareFailed(
+                    "a middleware changed the host of a request; yield a new request instead"
+                )
+            answer = await send(structs.replace(passed, headers=dict(self.headers_for(passed))))
             self.notice(passed, answer)
             return answer
 
@@ -107,9 +110,9 @@ class Chain:
         return await call(request)
 
     def _cookie(self, request: Request) -> str | None:
-        kept = (
-            self._jar.header_for(request.url, time.time()) if self._baked and self._jar is not None else None
-        )
+        kept = None
+        if self._baked and self._jar is not None and COOKIES not in request.without:
+            kept = self._jar.header_for(request.url, time.time())
         if not request.cookies:
             return kept
         own = _pairs(request.cookies)
@@ -162,6 +165,8 @@ def _authors(name: str, call: Callable[[Any, Any], Awaitable[Any]]) -> Surround:
 def _answer(given: Any) -> Answer:
     """An answer of the author's own making. Nothing was sent, so politeness does not count it."""
     status, headers, body = given.status, given.headers, given.body
+    if isinstance(headers, Headers):
+        headers = headers.fields()
     fields = list(headers.items() if isinstance(headers, Mapping) else headers)
     body = body.encode() if isinstance(body, str) else bytes(body)
     return Answer(int(status), fields, body, 0.0, 0.0, 0.0, 0, "", "")

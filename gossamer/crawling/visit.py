@@ -11,6 +11,8 @@ import random
 import time
 from typing import NamedTuple
 
+import msgspec
+
 from gossamer.crawling.handling import Handling
 from gossamer.crawling.outlinks import Refusals
 from gossamer.crawling.rules import Rules, learn
@@ -161,6 +163,8 @@ class Visits:
         )  # fmt: skip
         refusals = Refusals()
         links = self.runtime.outlinks.of_request(target, grant.depth, refusals, hops=grant.hops + 1)
+        # The grant's priority holds the depth already; read as the author's own, it would grow a thousandfold a hop.
+        links = [msgspec.structs.replace(link, priority=grant.priority) for link in links]
         outcome = Outcome(
             grant.number, Verdict.DONE, REDIRECTED, links=links, counts=dict(refusals.counts), samples=refusals.samples,
             host=order,

@@ -13,7 +13,6 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from gossamer.model.request import Request
 from gossamer.model.url import canonical
 from gossamer.spiders.calling import drain, name_of
 from gossamer.spiders.effects import Effects
@@ -57,15 +56,15 @@ async def call_hook(
     A text that they yield is a URL, absolute or relative to `base`.
     """
     recorder = Recorder(
-        spider.rules, spider.routes, lambda url: canonical(url, base), cleaners=spider.cleaners
+        spider.rules,
+        spider.routes,
+        lambda url: canonical(url, base),
+        cleaners=spider.cleaners,
+        texts_are_urls=True,
     )
-
-    def take(value: Any) -> None:
-        recorder.take(Request(value) if isinstance(value, str) else value)
-
     for function in functions:
         try:
-            rest = drain(function(*given), take)
+            rest = drain(function(*given), recorder.take)
             if rest is not None:
                 await rest
         except _CAUGHT as error:

@@ -31,7 +31,7 @@ _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 _FORMATTING = re.compile(
     rb"<(/?)(b|big|code|em|font|i|s|small|strike|strong|tt|u)([\s/][^>]*)?>", re.IGNORECASE
 )
-_TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9:-]*)")
+_TAG = re.compile(rb"<(/?)([a-z][a-z0-9:-]*)")
 _ALIKE = 3  # equal formatting elements that are made again at most
 # These hold nothing, or end by themselves where the next one begins; they nest only with others in between.
 _FLAT = frozenset(
@@ -83,7 +83,7 @@ def _check_depth(source: bytes) -> None:
     stack: list[bytes] = []
     left: Counter[bytes] = Counter()
     steps = 0
-    for closing, name in _TAG.findall(source):
+    for closing, name in _TAG.findall(source.lower()):
         if name in _FLAT:
             continue
         if not closing:

@@ -36,7 +36,17 @@ class Drop(GossamerError):  # noqa: N818  (an author writes `raise Drop(…)`)
 class Recorder:
     """Collects the results of one call. `take` is called with each; `finish` closes the account."""
 
-    __slots__ = ("_bytes", "_cleaners", "_join", "_keep", "_routes", "_rules", "_urls", "effects")
+    __slots__ = (
+        "_bytes",
+        "_cleaners",
+        "_join",
+        "_keep",
+        "_routes",
+        "_rules",
+        "_texts_are_urls",
+        "_urls",
+        "effects",
+    )
 
     def __init__(
         self,
@@ -46,6 +56,7 @@ class Recorder:
         *,
         cleaners: tuple[Cleaner, ...] = (),
         keep: bool = False,
+        texts_are_urls: bool = False,
     ) -> None:
         self.effects = Effects()
         self._rules = rules
@@ -53,6 +64,7 @@ class Recorder:
         self._join = join
         self._cleaners = cleaners
         self._keep = keep
+        self._texts_are_urls = texts_are_urls
         self._bytes = 0
         self._urls = 0
 
@@ -64,6 +76,8 @@ class Recorder:
             self._follow(value)
         elif isinstance(value, Request):
             self._request(value)
+        elif self._texts_are_urls and isinstance(value, str):
+            self._request(Request(value))
         elif isinstance(value, list | tuple | Iterator):
             for inner in value:
                 self.take(inner)

@@ -92,9 +92,7 @@ async def test_a_changed_file_is_not_believed(store: FileBlobs, folder: Path):
         await store.get(key)
 
 
-async def test_a_planted_link_in_place_of_a_blob_is_replaced(
-    store: FileBlobs, folder: Path, tmp_path: Path
-):
+async def test_a_planted_link_in_place_of_a_blob_is_replaced(store: FileBlobs, folder: Path, tmp_path: Path):
     """Putting replaces the link and leaves what it points to; getting does not follow it."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"bait")  # the same size as the content
@@ -108,9 +106,7 @@ async def test_a_planted_link_in_place_of_a_blob_is_replaced(
     assert await store.get(key_of("body", b"evil")) == b"evil"
 
 
-async def test_a_planted_link_in_place_of_a_folder_is_refused(
-    store: FileBlobs, folder: Path, tmp_path: Path
-):
+async def test_a_planted_link_in_place_of_a_folder_is_refused(store: FileBlobs, folder: Path, tmp_path: Path):
     """A link instead of a fan-out folder does not lead the blobs out of the tree."""
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -205,6 +205,19 @@ async def test_a_failed_sync_is_written_again(path: Path, monkeypatch: pytest.Mo
     assert path.read_text() == '{"n":1}\n{"n":2}\n'
 
 
+async def test_a_shorter_repetition_leaves_no_rest(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What a failed write left behind the end of the next one is cut off."""
+    sink = JsonlSink(path)
+    await sink.open(0, b"")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _: os.open("/nowhere/at/all", os.O_RDONLY))
+        with pytest.raises(OutputError):
+            await sink.write(ITEMS)
+    await sink.write(ITEMS[:1])
+    await sink.close()
+    assert path.read_text() == '{"n":1}\n'
+
+
 @pytest.mark.parametrize("harm", ["unlink", "truncate", "append"])
 async def test_a_file_that_is_changed_meanwhile_stops_the_sink(path: Path, harm: str):
     """Items are not written into a file that is gone, shorter or longer than it was left."""

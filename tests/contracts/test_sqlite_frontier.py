@@ -54,7 +54,7 @@ class TestSqliteFrontier(FrontierContract, DurabilityContract):
         return again
 
 
-SEEDS_PER_STORE = 25
+SEEDS_PER_STORE = 20
 
 
 @pytest.mark.parametrize("first", range(0, 300, SEEDS_PER_STORE))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
+import datetime as dt
 import decimal
 import json
 import subprocess
@@ -58,7 +58,13 @@ def stored(value: object, **rules: typing.Any) -> typing.Any:
 
 
 @pytest.mark.parametrize(
-    "value", [{"title": "Émile", "price": 3.5}, Book("Émile", 3.5), Struct("Émile", 3.5), Model(title="Émile", price=3.5)]
+    "value",
+    [
+        {"title": "Émile", "price": 3.5},
+        Book("Émile", 3.5),
+        Struct("Émile", 3.5),
+        Model(title="Émile", price=3.5),
+    ],
 )
 def test_every_kind_of_item_gives_the_same_bytes(value):
     """Dict, dataclass, msgspec struct and pydantic model are written alike: compact, UTF-8, in their order."""
@@ -68,7 +74,7 @@ def test_every_kind_of_item_gives_the_same_bytes(value):
 def test_usual_values_have_a_usual_form():
     """Dates are ISO 8601, decimals and UUIDs text, bytes base64, sets lists; models may be inside others."""
     value = {
-        "at": datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC),
+        "at": dt.datetime(2026, 1, 2, tzinfo=dt.UTC),
         "price": decimal.Decimal("1.10"),
         "id": uuid.UUID(int=1),
         "raw": b"\x00",
@@ -120,7 +126,9 @@ def test_the_error_names_the_field_that_cannot_be_written():
         ItemRules().item({"title": "x", "price": object()})
 
 
-@pytest.mark.parametrize("make", [lambda: {(1, 2): 3}, lambda: {"a": "\ud800"}, lambda: {"a": 1j}, lambda: {"a": iter([])}])
+@pytest.mark.parametrize(
+    "make", [lambda: {(1, 2): 3}, lambda: {"a": "\ud800"}, lambda: {"a": 1j}, lambda: {"a": iter([])}]
+)
 def test_other_values_that_are_not_json_are_refused(make):
     """Tuples as names, halves of characters, complex numbers, iterators."""
     assert reason(ItemRules(), make()) == "not_json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+
 from gossamer.model.host import HostOrder, HostView, Wish
 from gossamer.model.pace import SEVERAL, Pace, wish_of
 from gossamer.model.retry import CAUSES

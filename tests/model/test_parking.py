@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from gossamer.model import parking
 from gossamer.model.host import HostView
 from gossamer.model.parking import parse_retry_after

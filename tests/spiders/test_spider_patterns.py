@@ -95,8 +95,10 @@ def test_the_more_specific_pattern_sorts_first():
         "/{a}/new",
         "/{rest:path}",
     ]
-    found = sorted(reversed(ordered), key=lambda written: Pattern(written).specificity)
-    assert found == ordered
+    patterns = [Pattern(written) for written in reversed(ordered)]
+    patterns.sort(key=lambda pattern: pattern.specificity)
+
+    assert [pattern.written for pattern in patterns] == ordered
 
 
 @settings(max_examples=300, deadline=None)

@@ -4,8 +4,8 @@ The life of a blob: a temporary file in `folder/.new` with a random name → wri
 of the folders that changed. Every folder is opened by name *inside* the one before it and never through a symbolic
 link, so nothing that somebody plants in the tree leads out of it.
 
-A batch shares its waits: all files are written before the first is synced (one journal commit then covers them all), and each
-folder is synced once.
+A batch shares its waits: all files are written before the first is synced, then all are synced at once (few journal commits
+cover them), and each folder is synced once.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _READ = (
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _STALE = 3600.0  # a temporary file of this age was left by a crash
 _THREADS = 2
+_SYNCERS = 8
 _TOGETHER = 100  # open files at once
 _REMEMBERED = 65_536
 
@@ -47,21 +48,26 @@ class FileBlobs:
         self._folder = Path(folder)
         self._root = -1
         self._threads: ThreadPoolExecutor | None = None
+        self._syncers: ThreadPoolExecutor | None = None
         self._durable: set[Folders] = set()  # folders whose own names are known to be safe
 
     async def __aenter__(self) -> Self:
         self._threads = ThreadPoolExecutor(_THREADS, "blobs")
+        self._syncers = ThreadPoolExecutor(_SYNCERS, "blobs-sync")
         try:
             await self._run(self._open)
         except BaseException:
-            self._threads.shutdown(wait=False)
+            await self.__aexit__()
             raise
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         threads, self._threads = self._threads, None
         if threads is not None:
-            await asyncio.to_thread(threads.shutdown)
+            await asyncio.to_thread(threads.shutdown)  # first: its work may still need the syncers
+        syncers, self._syncers = self._syncers, None
+        if syncers is not None:
+            await asyncio.to_thread(syncers.shutdown)
         root, self._root = self._root, -1
         if root >= 0:
             os.close(root)
@@ -123,8 +129,7 @@ class FileBlobs:
                     if self._size(key) != len(content):
                         name, file = _written(new, content)
                         written.append((name, key, file))
-                for _, _, file in written:
-                    os.fsync(file)
+                self._sync_all([file for _, _, file in written])
                 for name, key, _ in written:
                     with self._inside(*_place(key), make=True) as place:
                         os.rename(name, key.digest, src_dir_fd=new, dst_dir_fd=place)
@@ -139,9 +144,12 @@ class FileBlobs:
     def _sync(self, places: set[Folders]) -> None:
         """Make the names in these folders durable; the folders' own names only once, for they stay."""
         above = {place[:depth] for place in places - self._durable for depth in range(len(place))}
-        for folder in sorted(places | above, key=len, reverse=True):
-            with self._inside(*folder) as opened:
-                os.fsync(opened)
+        opened = [self._opened(*folder) for folder in sorted(places | above, key=len, reverse=True)]
+        try:
+            self._sync_all(opened)
+        finally:
+            for folder in opened:
+                os.close(folder)
         if len(self._durable) > _REMEMBERED:
             self._durable.clear()
         self._durable |= places
@@ -181,19 +189,33 @@ class FileBlobs:
 
     @contextmanager
     def _inside(self, *names: str, make: bool = False) -> Iterator[int]:
-        """The folder at this place, opened step by step without following links."""
-        opened = os.dup(self._root)
+        opened = self._opened(*names, make=make)
         try:
-            for name in names:
-                if make:
-                    with suppress(FileExistsError):
-                        os.mkdir(name, dir_fd=opened)
-                below = os.open(name, _FOLDER, dir_fd=opened)
-                os.close(opened)
-                opened = below
             yield opened
         finally:
             os.close(opened)
+
+    def _opened(self, *names: str, make: bool = False) -> int:
+        """The folder at this place, opened step by step without following links."""
+        opened = os.dup(self._root)
+        for name in names:
+            above = opened
+            try:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=above)
+                opened = os.open(name, _FOLDER, dir_fd=above)
+            finally:
+                os.close(above)
+        return opened
+
+    def _sync_all(self, files: Sequence[int]) -> None:
+        """Sync at once what may be synced in any order: the file system then commits many together."""
+        if len(files) < _SYNCERS or self._syncers is None:
+            for file in files:
+                os.fsync(file)
+        else:
+            list(self._syncers.map(os.fsync, files))
 
 
 def _place(key: Key) -> Folders:

@@ -77,7 +77,7 @@ class SqliteFrontier:
             row = ledger.named(task)
             tasks.accepts(row)
             new = push(ledger, row, [(None, links)], self._ids)
-            tasks.complete(ledger, row) if row.closures else None
+            tasks.complete(ledger, row)
             ledger.refresh()
             return Pushed(new, len(links) - new)
 

@@ -8,13 +8,16 @@ from functools import lru_cache
 import msgspec
 
 from gossamer.backends.sqlite.database import one
-from gossamer.backends.sqlite.ledger import HOST_OBJECT, LANE_COLUMNS, LaneRow, Ledger, TaskRow, text
-from gossamer.model.hostrow import free_slots, knows_robots, robots_url, view
-from gossamer.model.record import Grant, Kind, Leases
+from gossamer.backends.sqlite.ledger import HOST_OBJECT, LANE_COLUMNS, SEED_HOST, LaneRow, Ledger, TaskRow, text
+from gossamer.backends.sqlite.pushing import end_closed, end_lane
+from gossamer.backends.sqlite.tasks import complete, retry_some
+from gossamer.model.hostrow import NO_LIMIT, Asking, free_slots, knows_robots, robots_url, view
+from gossamer.model.record import Grant, Kind, Leases, State
 from gossamer.model.task import TaskState
 
 TICK_DELAYED = 1_000
 TICK_RETRIED = 500
+LOOKED_AT = 32  # ready lanes that are looked into to say whether asking again is worth it
 
 READY = f"""SELECT json_group_array(json_array({LANE_COLUMNS})), json_group_array({HOST_OBJECT}) FROM (
  SELECT * FROM lane WHERE task = ? AND ready_at IS NOT NULL AND ready_at <= ? ORDER BY ready_at, host LIMIT ?) l
@@ -54,8 +57,6 @@ def heads_of(size: int) -> str:
 
 def tick(ledger: Ledger) -> None:
     """What time alone brings about: delayed records fall due, retry-failed goes on in bounded steps."""
-    from gossamer.backends.sqlite.tasks import retry_some
-
     db = ledger.db
     sql = "SELECT json_group_array(json_array(due, id, task, host)) FROM (SELECT * FROM delayed WHERE due <= ? LIMIT ?)"
     due = msgspec.json.decode(db.execute(sql, (ledger.now, TICK_DELAYED)).fetchone()[0])
@@ -75,39 +76,26 @@ def tick(ledger: Ledger) -> None:
             ledger.lanes[host, task][0] += 1
             ledger.fed.add(host)
         ledger.write_lanes()
-    if one(db, "SELECT 1 FROM task WHERE retrying LIMIT 1"):
-        for task in ledger.all_tasks("WHERE retrying"):
+        end_closed(ledger, {(task, host) for _, _, task, host in due})
+    if one(db, "SELECT 1 FROM task WHERE retrying IS NOT NULL LIMIT 1"):
+        for task in ledger.all_tasks("WHERE retrying IS NOT NULL"):
             retry_some(ledger, task, TICK_RETRIED)
 
 
 def lease(ledger: Ledger, session: str, want: Mapping[str, int], answer: Leases) -> None:
     """Grant what is polite now into `answer`, task by task."""
-    waits: list[float] = []
+    served: list[Granting] = []
     for name, wanted in want.items():
         task = ledger.named(name)
         if task.state is not TaskState.RUNNING:
             answer.ended[name] = task.state.value
             continue
-        short = False
+        granting = Granting(ledger, session, task, wanted)
         if wanted > 0:
-            short = Granting(ledger, session, task, wanted).run(answer)
-        wait = next_ready(ledger, task, short=short)
-        if wait is not None:
-            waits.append(wait)
+            granting.run(answer)
+        served.append(granting)
+    waits = [wait for granting in served if (wait := granting.wait()) is not None]
     answer.wait = min(waits) if waits else None
-
-
-def next_ready(ledger: Ledger, task: TaskRow, *, short: bool) -> float | None:
-    """Seconds until this task may be granted something more; None when nothing is in sight."""
-    db = ledger.db
-    ready = one(db, "SELECT min(ready_at) FROM lane WHERE task = ? AND ready_at IS NOT NULL", task.id)
-    if ready is not None and ready <= ledger.now:
-        if not short:
-            return 0.0
-        ready = one(db, "SELECT min(ready_at) FROM lane WHERE task = ? AND ready_at > ?", task.id, ledger.now)
-    due = one(db, "SELECT due FROM delayed WHERE task = ? ORDER BY due, id LIMIT 1", task.id)
-    times = [at - ledger.now for at in (ready, due) if at is not None]
-    return max(0.0, min(times)) if times else None
 
 
 class Granting:
@@ -117,90 +105,122 @@ class Granting:
         self.ledger = ledger
         self.session = session
         self.task = task
+        self.wish = task.spec.wish
         self.left = wanted
-        self.pages: float = float("inf")
-        if task.spec.max_pages is not None:
-            self.pages = task.spec.max_pages - task.pages - task.leased_pages
+        self.pages = self._pages_left()
         self.picks: list[tuple[int, int]] = []  # (host, how many)
         self.robots: list[int] = []
-        self.short = False  # lanes were ready, but a page budget forbade more
 
-    def run(self, answer: Leases) -> bool:
-        """Fill `answer`; True when the page budget, not the lack of free slots, left ready lanes ungranted."""
-        found = self.ledger.db.execute(READY, (self.task.id, self.ledger.now, self.left)).fetchone()
-        lanes = _lanes.decode(found[0])
-        if not lanes:
-            return False
-        self.ledger.keep_hosts(found[1])
-        everyone: dict[int, list[LaneRow]] = {}
-        for row in self.ledger.lanes_of([lane.host for lane in lanes]):
-            everyone.setdefault(row.host, []).append(row)
-        for lane in lanes:
+    def run(self, answer: Leases) -> None:
+        """From at most as many lanes as are wanted, robots first; their hosts move behind those that waited longer."""
+        for lane, asking in self._ready(self.left):
             if self.left <= 0:
                 break
-            self.choose(lane, everyone[lane.host])
-        self.grant_robots(answer)
-        self.grant_pages(answer)
-        granted = {host for host, _ in self.picks} | set(self.robots)
+            self._choose(lane, asking)
+        self._grant_robots(answer)
+        granted = set(self.robots) | self._grant_pages(answer)
         for host in granted:
-            granted_from = self.ledger.hosts[host]
-            answer.hosts[granted_from.name] = view(granted_from, self.ledger.now)
-        self.ledger.touched |= granted
-        self.ledger.refresh(granted)
-        return self.short
+            row = self.ledger.hosts[host]
+            answer.hosts[row.name] = view(row, self.ledger.now)
+        if granted or self.ledger.touched:
+            self.ledger.touched |= granted
+            self.ledger.refresh(granted)
+        complete(self.ledger, self.task)
 
-    def choose(self, lane: LaneRow, lanes: list[LaneRow]) -> None:
-        """Decide how much of this lane is granted: its robots first, then as many records as there are slots."""
-        wish = self.task.spec.wish
+    def wait(self) -> float | None:
+        """Seconds until the task may be granted something more; None when nothing is in sight."""
+        db, now = self.ledger.db, self.ledger.now
+        self.pages = self._pages_left()
+        for lane, asking in self._ready(LOOKED_AT):
+            if self._is_expected(lane, asking):
+                return 0.0
+        ready = one(db, "SELECT min(ready_at) FROM lane WHERE task = ? AND ready_at > ?", self.task.id, now)
+        due = one(db, "SELECT due FROM delayed WHERE task = ? ORDER BY due, id LIMIT 1", self.task.id)
+        times = [max(0.0, at - now) for at in (ready, due) if at is not None]
+        return min(times) if times else None
+
+    # What a lane may have
+
+    def _pages_left(self) -> float:
+        task = self.task
+        return NO_LIMIT if task.spec.max_pages is None else task.spec.max_pages - task.pages - task.leased_pages
+
+    def _ready(self, most: int) -> list[tuple[LaneRow, Asking]]:
+        """The lanes that are ready, longest first, each with what is asked of its host."""
+        ledger = self.ledger
+        found = ledger.db.execute(READY, (self.task.id, ledger.now, most)).fetchone()
+        lanes = _lanes.decode(found[0])
+        if not lanes:
+            return []
+        ledger.keep_hosts(found[1])
+        everyone: dict[int, list[LaneRow]] = {}
+        for row in ledger.lanes_of([lane.host for lane in lanes]):
+            everyone.setdefault(row.host, []).append(row)
+        return [(lane, ledger.asking(everyone[lane.host])) for lane in lanes]
+
+    def _choose(self, lane: LaneRow, asking: Asking) -> None:
+        """Decide how much of this lane is granted: its robots first, then as many records as there is room for."""
+        if self._is_spent(lane):
+            # Its budget was cut by an update, or its closure lifted by retry-failed: nothing else would close it.
+            end_lane(self.ledger, self.task, lane.host, State.SKIPPED, "budget")
+        elif not self._lacks_robots(lane):
+            count = min(self._room(lane, asking), self.left, lane.pending)
+            if count > 0:
+                self.picks.append((lane.host, count))
+                self.left -= count
+                self.pages -= count if lane.host != SEED_HOST else 0
+        elif self._may_ask_robots(lane, asking):
+            self.robots.append(lane.host)
+            self.left -= 1
+
+    def _is_spent(self, lane: LaneRow) -> bool:
+        budget = self.wish.pages_per_host
+        return lane.host != SEED_HOST and budget is not None and lane.pages >= budget
+
+    def _lacks_robots(self, lane: LaneRow) -> bool:
+        return self.wish.robots and not knows_robots(self.ledger.hosts[lane.host], self.ledger.now)
+
+    def _may_ask_robots(self, lane: LaneRow, asking: Asking) -> bool:
         row = self.ledger.hosts[lane.host]
-        free = free_slots(row, self.ledger.asking(lanes))
-        if wish.robots and not knows_robots(row, self.ledger.now):
-            if not row.robots_open and free > 0:
-                self.robots.append(lane.host)
-                self.left -= 1
-            return
-        if wish.pages_per_host is not None:
-            free = min(free, wish.pages_per_host - lane.pages - lane.open)
-        if self.pages <= 0:
-            self.short = True
-        count = int(min(free, self.left, self.pages, lane.pending))
-        if count > 0:
-            self.picks.append((lane.host, count))
-            self.left -= count
-            self.pages -= count
+        return not row.robots_open and free_slots(row, asking) > 0
 
-    def grant_robots(self, answer: Leases) -> None:
-        for host in self.robots:
+    def _room(self, lane: LaneRow, asking: Asking) -> int:
+        """How many records may be leased from here: slots of the host, budget at the host, budget of the task."""
+        room = free_slots(self.ledger.hosts[lane.host], asking)
+        if lane.host == SEED_HOST:
+            return room
+        budget = self.wish.pages_per_host
+        here = NO_LIMIT if budget is None else budget - lane.pages - lane.open
+        return int(max(min(room, here, self.pages), 0))
+
+    def _is_expected(self, lane: LaneRow, asking: Asking) -> bool:
+        """Whether a ready lane was left only because the caller wanted no more."""
+        if self._is_spent(lane):
+            return True
+        return self._may_ask_robots(lane, asking) if self._lacks_robots(lane) else self._room(lane, asking) > 0
+
+    # The grants themselves
+
+    def _grant_robots(self, answer: Leases) -> None:
+        if not self.robots:
+            return
+        number = self._insert([(None, host, Kind.ROBOTS) for host in self.robots])
+        for at, host in enumerate(self.robots):
             row = self.ledger.hosts[host]
             row.robots_open = True
             row.open += 1
-            number = self.insert([(None, host, Kind.ROBOTS)])
             answer.grants.append(
-                Grant(
-                    number,
-                    self.task.name,
-                    Kind.ROBOTS,
-                    robots_url(row),
-                    row.name,
-                    0,
-                    0,
-                    0,
-                    b"",
-                    0,
-                    0,
-                    suspect=False,
-                )
+                Grant(number + at, self.task.name, Kind.ROBOTS, robots_url(row), row.name, 0, 0, 0, b"", 0, 0, suspect=False)
             )
 
-    def grant_pages(self, answer: Leases) -> None:
-        if not self.picks:
-            return
+    def _grant_pages(self, answer: Leases) -> set[int]:
+        """Grant what was picked; the hosts it is of."""
         ledger, task = self.ledger, self.task
-        heads = [head for at in range(0, len(self.picks), MOST_HOSTS) for head in self.heads(self.picks[at : at + MOST_HOSTS])]
+        heads = [head for at in range(0, len(self.picks), MOST_HOSTS) for head in self._heads(self.picks[at : at + MOST_HOSTS])]
         if not heads:
-            return
+            return set()
         ledger.db.execute(UNQUEUE, (task.id, text([(head.host, -head.priority, head.id) for head in heads])))
-        number = self.insert([(head.id, head.host, head.kind) for head in heads])
+        number = self._insert([(head.id, head.host, head.kind) for head in heads])
         for at, head in enumerate(heads):
             lane = ledger.lanes[head.host, task.id]
             lane[0] -= 1
@@ -216,8 +236,9 @@ class Granting:
                 )
             )  # fmt: skip
         ledger.changed_tasks.add(task.id)
+        return {head.host for head in heads}
 
-    def heads(self, picks: list[tuple[int, int]]) -> list[Head]:
+    def _heads(self, picks: list[tuple[int, int]]) -> list[Head]:
         """The fronts of these queues by one statement; its size is rounded up, so that few statements are ever prepared."""
         size = 1 << (len(picks) - 1).bit_length()
         args: list[int] = []
@@ -225,11 +246,9 @@ class Granting:
             args += (self.task.id, host, count)
         return _heads.decode(self.ledger.db.execute(heads_of(size), args).fetchone()[0])
 
-    def insert(self, rows: list[tuple[int | None, int, Kind]]) -> int:
+    def _insert(self, rows: list[tuple[int | None, int, Kind]]) -> int:
         """Write leases for (record, host, kind); the number of the first."""
         sql = """INSERT INTO lease (session, record, task, host, kind)
                  SELECT ?, value ->> 0, ?, value ->> 1, value ->> 2 FROM json_each(?)"""
-        last = self.ledger.db.execute(sql, (self.session, self.task.id, text(rows))).lastrowid
-        # INSERT … SELECT leaves lastrowid unset in some versions: ask the sequence then.
-        last = one(self.ledger.db, "SELECT seq FROM sqlite_sequence WHERE name = 'lease'") or last or 0
-        return int(last) - len(rows) + 1
+        self.ledger.db.execute(sql, (self.session, self.task.id, text(rows)))
+        return int(one(self.ledger.db, "SELECT seq FROM sqlite_sequence WHERE name = 'lease'")) - len(rows) + 1

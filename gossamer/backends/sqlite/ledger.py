@@ -29,7 +29,7 @@ class TaskRow(msgspec.Struct, array_like=True):
     state: TaskState
     reason: str
     seeding: bool
-    retrying: bool
+    retrying: int | None
     closures: int
     opened: float
     ended: float | None
@@ -78,7 +78,7 @@ class LaneRow(msgspec.Struct, array_like=True):
     closed: bool
 
 
-TASK_COLUMNS = """id, name, spec, state, reason, json(iif(seeding, 'true', 'false')), json(iif(retrying, 'true', 'false')),
+TASK_COLUMNS = """id, name, spec, state, reason, json(iif(seeding, 'true', 'false')), retrying,
  closures, opened, ended, discovered, terminal, leased, leased_pages, pages, items"""
 HOST_OBJECT = """json_object('id', h.id, 'name', h.name, 'scheme', h.scheme, 'open', h.open, 'next_turn', h.next_turn,
  'parked_until', h.parked_until, 'level', h.level, 'trouble', h.trouble, 'bad_since', h.bad_since, 'delay', h.delay,

@@ -140,6 +140,17 @@ def end_lane(ledger: Ledger, task: TaskRow, host: int, state: State, code: str) 
     ledger.touched.add(host)
 
 
+def end_closed(ledger: Ledger, places: Iterable[tuple[int, int]]) -> None:
+    """What came back to a (task, host) that was closed meanwhile ends like the rest of it."""
+    for task_id, host in places:
+        task = ledger.task(task_id)
+        if task.closures:
+            sql = "SELECT closed_state, closed_code FROM lane WHERE task = ? AND host = ? AND closed_state IS NOT NULL"
+            found = ledger.db.execute(sql, (task_id, host)).fetchone()
+            if found:
+                end_lane(ledger, task, host, State(found[0]), found[1])
+
+
 class HostIds:
     """Names of hosts to their row numbers, remembered. Rows are never removed, so a memory is never wrong."""
 
@@ -154,7 +165,10 @@ class HostIds:
 
     def of(self, ledger: Ledger, links: Iterable[Link]) -> dict[str, int]:
         """Row numbers for the hosts of these links; hosts met for the first time get theirs in the order given."""
-        fresh = {link.host: link.url.partition(":")[0] for link in links if link.host not in self._ids}
+        fresh: dict[str, str] = {}
+        for link in links:
+            if link.host not in self._ids and link.host not in fresh:
+                fresh[link.host] = link.url.partition(":")[0]
         if fresh:
             if len(self._ids) > self.LIMIT:
                 self.forget()

@@ -13,7 +13,9 @@ from pathlib import Path
 import msgspec
 
 from gossamer.backends.sqlite.database import one
-from gossamer.backends.sqlite.ledger import Ledger, text
+from gossamer.backends.sqlite.ledger import LaneRow, Ledger, text
+from gossamer.backends.sqlite.pushing import end_closed
+from gossamer.backends.sqlite.tasks import complete
 from gossamer.model.hostrow import effective_delay
 from gossamer.model.record import Kind
 from gossamer.ports.frontier import SESSION_TTL
@@ -102,12 +104,6 @@ def give_back(ledger: Ledger, session: str, numbers: Sequence[int] | None, *, lo
         (text([row[0] for row in chosen]),),
     )
     ledger.load_hosts({row[3] for row in chosen})
-    if lost:
-        for host, lanes in group(ledger, {row[3] for row in chosen}).items():
-            ledger.hosts[host].next_turn = max(
-                ledger.hosts[host].next_turn,
-                ledger.now + effective_delay(ledger.hosts[host], ledger.asking(lanes)),
-            )
     for _, _, task_id, host, kind in chosen:
         row = ledger.hosts[host]
         row.open -= 1
@@ -126,29 +122,24 @@ def give_back(ledger: Ledger, session: str, numbers: Sequence[int] | None, *, lo
     if lost:
         db.execute("UPDATE record SET suspect = 1 WHERE id IN (SELECT value FROM json_each(?))", (records,))
     db.execute(RETURN, (records,))
+    ledger.write_lanes()
     end_closed(ledger, {(row[2], row[3]) for row in chosen if row[1] is not None})
+    if lost:
+        pause(ledger, {row[3] for row in chosen})
+    for task_id in {row[2] for row in chosen}:
+        complete(ledger, ledger.task(task_id))
     return len(chosen)
 
 
-def end_closed(ledger: Ledger, places: set[tuple[int, int]]) -> None:
-    """What came back to a lane that was closed meanwhile ends like the rest of it."""
-    from gossamer.backends.sqlite.pushing import end_lane
-    from gossamer.model.record import State
-
-    for task_id, host in places:
-        task = ledger.task(task_id)
-        if task.closures:
-            sql = "SELECT closed_state, closed_code FROM lane WHERE task = ? AND host = ? AND closed_state IS NOT NULL"
-            found = ledger.db.execute(sql, (task_id, host)).fetchone()
-            if found:
-                end_lane(ledger, task, host, State(found[0]), found[1])
-
-
-def group(ledger: Ledger, hosts: set[int]) -> dict[int, list]:  # type: ignore[type-arg]
-    lanes: dict[int, list] = {}  # type: ignore[type-arg]
+def pause(ledger: Ledger, hosts: set[int]) -> None:
+    """Nobody knows when the lost requests went out: the next one waits as if that was now."""
+    lanes: dict[int, list[LaneRow]] = {}
     for lane in ledger.lanes_of(hosts):
         lanes.setdefault(lane.host, []).append(lane)
-    return lanes
+    for host, asked in lanes.items():
+        row = ledger.hosts[host]
+        if row.name:
+            row.next_turn = max(row.next_turn, ledger.now + effective_delay(row, ledger.asking(asked)))
 
 
 def end(ledger: Ledger, session: str) -> None:

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gossamer.backends.sqlite.ledger import Ledger, TaskRow, text
-from gossamer.backends.sqlite.pushing import HostIds, end_lane, push
+from gossamer.backends.sqlite.leasing import lease, tick
+from gossamer.backends.sqlite.ledger import SEED_HOST, Ledger, TaskRow, text
+from gossamer.backends.sqlite.pushing import HostIds, end_closed, end_lane, push
 from gossamer.backends.sqlite.sessions import is_alive
-from gossamer.backends.sqlite.tasks import complete, end_task
+from gossamer.backends.sqlite.tasks import complete
 from gossamer.model.hostrow import obey
 from gossamer.model.record import REDIRECTED, TERMINAL, Kind, Leases, Outcome, State, Verdict
-from gossamer.model.task import TaskState
 from gossamer.ports.frontier import KEPT_SAMPLES
 
-TOKENS = """SELECT json_group_array(json_array(l.number, l.record, l.task, l.host, l.kind, r.suspect, r.priority)) FROM json_each(?) j
- JOIN lease l ON l.number = j.value LEFT JOIN record r ON r.id = l.record WHERE l.session = ?"""
+TOKENS = """SELECT json_group_array(json_array(l.number, l.record, l.task, l.host, l.kind, l.session, r.priority)) FROM json_each(?) j
+ JOIN lease l ON l.number = j.value LEFT JOIN record r ON r.id = l.record"""
 ENDED = """UPDATE record SET state = j.value ->> 1, code = j.value ->> 2 FROM json_each(?) j WHERE record.id = j.value ->> 0"""
 AGAIN = """UPDATE record SET priority = j.value ->> 1, due = j.value ->> 2, retries = retries + (j.value ->> 3),
  crashes = crashes + (j.value ->> 4), suspect = suspect OR (j.value ->> 4), request = coalesce(j.value ->> 5, request)
@@ -33,7 +33,7 @@ class Token(msgspec.Struct, array_like=True, gc=False):
     task: int
     host: int
     kind: Kind
-    suspect: bool | int | None
+    session: str
     priority: int | None
 
 
@@ -52,32 +52,28 @@ class Settling:
         self.later: list[tuple[float, int, int, int]] = []
         self.closing: list[tuple[TaskRow, int, State, str]] = []
         self.full: dict[tuple[int, int], int] = {}  # pages that this call adds to lanes with a page budget
+        self.returned: set[tuple[int, int]] = set()  # (task, host) of what waits again
         self.tasks: dict[int, list[tuple[int | None, Outcome]]] = {}
 
     def run(self, session: str, outcomes: Sequence[Outcome], answer: Leases) -> None:
         ledger, db = self.ledger, self.ledger.db
         numbers = text([outcome.number for outcome in outcomes])
-        alive = is_alive(db, session)
-        tokens = {}
-        if alive:
-            tokens = {
-                token.number: token
-                for token in _tokens.decode(db.execute(TOKENS, (numbers, session)).fetchone()[0])
-            }
-            db.execute(
-                "DELETE FROM lease WHERE session = ? AND number IN (SELECT value FROM json_each(?))",
-                (session, numbers),
-            )
+        found = _tokens.decode(db.execute(TOKENS, (numbers,)).fetchone()[0])
+        for token in found:
+            if token.session != session:
+                ledger.counts[token.task]["stale"] += 1
+        tokens = {token.number: token for token in found if token.session == session} if is_alive(db, session) else {}
+        if tokens:
+            db.execute("DELETE FROM lease WHERE number IN (SELECT value FROM json_each(?))", (text(list(tokens)),))
         ledger.load_hosts({token.host for token in tokens.values()})
         for outcome in outcomes:
-            token = tokens.pop(outcome.number, None)
-            if token is None:
+            held = tokens.pop(outcome.number, None)
+            if held is None or not self.apply(outcome, held):
                 answer.stale.append(outcome.number)
-            else:
-                self.apply(outcome, token, answer)
         self.write()
 
-    def apply(self, outcome: Outcome, token: Token, answer: Leases) -> None:
+    def apply(self, outcome: Outcome, token: Token) -> bool:
+        """Free the slot and take the outcome; False where it comes too late because its task has ended."""
         ledger = self.ledger
         task = ledger.task(token.task)
         row = ledger.hosts[token.host]
@@ -91,15 +87,17 @@ class Settling:
             task.leased_pages -= token.kind is Kind.PAGE
             ledger.changed_tasks.add(task.id)
         if task.is_over:
-            answer.stale.append(outcome.number)
             ledger.counts[task.id]["stale"] += 1
-            return
+            if token.record is not None:
+                self.give_back(token, token.record, token.priority or 0)
+            return False
         obey(row, outcome.host, outcome.sent_ago, ledger.now)
         if token.record is not None:
             self.decide(outcome, token, token.record, task)
             self.tasks.setdefault(task.id, []).append((token.record, outcome))
-        if outcome.host is not None and outcome.host.give_up:
+        if outcome.host is not None and outcome.host.give_up and row.name:
             self.closing.append((task, token.host, State.FAILED, outcome.host.give_up))
+        return True
 
     def decide(self, outcome: Outcome, token: Token, record: int, task: TaskRow) -> None:
         """Where the record goes: to its end, back to its queue, or to a later hour."""
@@ -122,10 +120,15 @@ class Settling:
             self.again.append((record, priority, due, int(outcome.burned), int(outcome.crashed), request))
             counts["retried"] += token.kind is not Kind.SEED
         if due is None:
-            self.back.append((task.id, token.host, -priority, record))
-            self.ledger.lanes[token.host, task.id][0] += 1
+            self.give_back(token, record, priority)
         else:
             self.later.append((due, record, task.id, token.host))
+            self.returned.add((task.id, token.host))
+
+    def give_back(self, token: Token, record: int, priority: int) -> None:
+        self.back.append((token.task, token.host, -priority, record))
+        self.ledger.lanes[token.host, token.task][0] += 1
+        self.returned.add((token.task, token.host))
 
     def count_page(self, token: Token, task: TaskRow) -> None:
         task.pages += 1
@@ -142,12 +145,10 @@ class Settling:
         self.close_full_lanes()
         for task, host, state, code in self.closing:
             end_lane(self.ledger, task, host, state, code)
+        end_closed(self.ledger, self.returned)
         for task_id, settled in self.tasks.items():
             self.write_effects(self.ledger.task(task_id), settled)
-        for task_id in self.tasks:
-            task = self.ledger.task(task_id)
-            if task.spec.max_pages is not None and task.pages >= task.spec.max_pages and not task.is_over:
-                end_task(self.ledger, task, TaskState.COMPLETED, "max_pages")
+        for task in list(self.ledger.tasks.values()):
             complete(self.ledger, task)
 
     def close_full_lanes(self) -> None:
@@ -156,7 +157,7 @@ class Settling:
             task = self.ledger.task(task_id)
             sql = "SELECT pages FROM lane WHERE task = ? AND host = ?"
             pages = self.ledger.db.execute(sql, (task_id, host)).fetchone()[0]
-            if pages >= (task.spec.wish.pages_per_host or 0):
+            if host != SEED_HOST and pages >= (task.spec.wish.pages_per_host or 0):
                 self.closing.append((task, host, State.SKIPPED, "budget"))
 
     def write_effects(self, task: TaskRow, settled: list[tuple[int | None, Outcome]]) -> None:
@@ -199,8 +200,6 @@ def settle(
     answer: Leases,
 ) -> None:
     """End the attempts, then lease what the freed slots may take."""
-    from gossamer.backends.sqlite.leasing import lease, tick
-
     tick(ledger)
     if outcomes:
         Settling(ledger, ids).run(session, outcomes, answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer.backends.sqlite.ledger import Ledger, TaskRow, text
+from gossamer.model.errors import UsageError
 from gossamer.model.task import (
     CHANGES,
     ENDED,
@@ -38,8 +39,10 @@ def control(ledger: Ledger, name: str, command: Command, reason: str, spec: Task
     if command is Command.SEEDED:
         task.seeding = False
     elif command is Command.UPDATE:
-        if spec is None:
-            raise IllegalChange("UPDATE needs the new spec")
+        if spec is None or spec.name != name:
+            raise UsageError(
+                "An update needs the new spec of the same task", where=name, hint="pass spec= with the name of the task"
+            )
         task.spec_text = text(spec)
     elif command is Command.RETRY_FAILED:
         retry_failed(task)
@@ -66,30 +69,37 @@ def change(ledger: Ledger, task: TaskRow, to: TaskState, reason: str) -> None:
 def end_task(ledger: Ledger, task: TaskRow, state: TaskState, reason: str) -> None:
     """One row says that everything still open is CANCELLED."""
     task.state, task.reason, task.ended = state, reason, ledger.now
-    task.retrying = False
+    task.retrying = None
     ledger.changed_tasks.add(task.id)
 
 
 def complete(ledger: Ledger, task: TaskRow) -> None:
-    """End the task if nothing is PENDING and nothing is LEASED."""
-    idle = task.terminal == task.discovered and not (task.seeding or task.retrying or task.spec.keep_open)
-    if idle and task.state is TaskState.RUNNING:
+    """End a running task that has reached its budget, or that has nothing PENDING and nothing LEASED."""
+    if task.state is not TaskState.RUNNING:
+        return
+    if task.spec.max_pages is not None and task.pages >= task.spec.max_pages:
+        end_task(ledger, task, TaskState.COMPLETED, "max_pages")
+    elif task.terminal == task.discovered and not (task.seeding or task.retrying is not None or task.spec.keep_open):
         end_task(ledger, task, TaskState.COMPLETED, "")
 
 
 def retry_failed(task: TaskRow) -> None:
-    task.state, task.reason, task.ended = TaskState.RUNNING, "", None
-    task.retrying = True
+    """An ended task runs again; from the first FAILED record on, they are brought back."""
+    if task.is_over:
+        task.state, task.reason, task.ended = TaskState.RUNNING, "", None
+    task.retrying = 0
 
 
 def retry_some(ledger: Ledger, task: TaskRow, limit: int) -> None:
     """Bring back a bounded number of FAILED records, with a fresh budget and their lanes open."""
     db = ledger.db
-    sql = "SELECT json_group_array(json_array(id, host, code)) FROM (SELECT * FROM record WHERE task = ? AND state = 3 ORDER BY id LIMIT ?)"
-    found = msgspec.json.decode(db.execute(sql, (task.id, limit)).fetchone()[0])
+    sql = """SELECT json_group_array(json_array(id, host, code)) FROM (
+             SELECT id, host, code FROM record WHERE task = ? AND state = 3 AND id > ? ORDER BY id LIMIT ?)"""
+    found = msgspec.json.decode(db.execute(sql, (task.id, task.retrying, limit + 1)).fetchone()[0])
     ledger.changed_tasks.add(task.id)
-    if len(found) < limit:
-        task.retrying = False
+    more = len(found) > limit
+    found = found[:limit]
+    task.retrying = found[-1][0] if more else None
     if found:
         ids = text([row[0] for row in found])
         db.execute(

@@ -173,6 +173,8 @@ def conclude(runtime: Runtime, grant: Grant, effects: Effects, outcome: Outcome)
             links += runtime.outlinks.of_request(wanted, depth, refusals)
     outcome.links = [*outcome.links, *links]
     outcome.items = [item.data for item in effects.items]
+    if effects.dropped and runtime.spider.hooks.dropped:
+        runtime.drops[grant.number] = effects
     for cause, n in effects.refused.items():
         refusals.counts[f"refused:{cause}"] += n
     if effects.counts or refusals.counts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-HALF = 250_000
+HALF = 400_000
 
 
 class Known:

@@ -13,6 +13,7 @@ from gossamer.model.scope import Boundary, Scope
 from gossamer.model.settings import Settings
 from gossamer.model.task import TaskSpec
 from gossamer.ports.transport import Caps, Deadlines
+from gossamer.spiders.effects import Effects
 from gossamer.spiders.spider import Spider
 
 ROBOTS_CAP = 512 * 1024 + 4096
@@ -41,6 +42,7 @@ class Runtime:
         )
         self.outlinks = Outlinks(settings, Boundary(scope), Known(incarnation))
         self.chain: Chain = plan(settings, spider, **(middlewares or {}))
+        self.drops: dict[int, Effects] = {}  # lease number → what the author's hook is told when it is settled
         self.private = frozenset(settings.private_hosts)
         self.deadlines = Deadlines(
             connect=settings.connect_timeout,

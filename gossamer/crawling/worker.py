@@ -25,6 +25,8 @@ from gossamer.ports.blobs import BlobStore
 from gossamer.ports.clock import Clock
 from gossamer.ports.frontier import SESSION_TTL, Frontier
 from gossamer.ports.transport import Transport
+from gossamer.spiders.effects import Effects
+from gossamer.spiders.failing import HandlerFailed
 
 log = logging.getLogger("gossamer")
 
@@ -32,7 +34,7 @@ BEAT_EVERY = 2.0
 CLOSE_AFTER = 7.0  # without a confirmed beat for so long, the worker must not speak to any host
 LOOK_AGAIN = 0.5  # when nothing is in sight: others may push, settle, resume
 DRAIN = 25.0  # seconds that open exchanges are given when the worker is told to stop
-AHEAD = 0.5  # leases held beyond the open exchanges, as a share of them: what the settle in flight would make us wait for
+AHEAD = 2.0  # leases held beyond the open exchanges, as a share of them: what the settle in flight would make us wait for
 
 
 class Worker:
@@ -66,6 +68,7 @@ class Worker:
         self._open: dict[asyncio.Task[None], Grant] = {}
         self._held: Counter[str] = Counter()
         self._owner: dict[int, str] = {}  # lease number → task, until it is settled
+        self._telling: set[asyncio.Task[None]] = set()  # hooks that are being told of dropped items
         self._stopping = False
         self._done = asyncio.Event()
         self._idle = asyncio.Event()
@@ -138,7 +141,7 @@ class Worker:
         """A settle is durable: remember its links, start what it granted."""
         stale = set(leases.stale)
         for outcome in outcomes:
-            if outcome.links and outcome.number not in stale:
+            if outcome.number not in stale:
                 self._acknowledge(outcome)
             self._owner.pop(outcome.number, None)
         if self.on_settled is not None and outcomes:
@@ -157,9 +160,22 @@ class Worker:
         self._check_done()
 
     def _acknowledge(self, outcome: Outcome) -> None:
-        task = self._owner.get(outcome.number)
-        if task is not None and task in self.runtimes:
-            self.runtimes[task].outlinks.acknowledge(outcome.links)
+        runtime = self.runtimes.get(self._owner.get(outcome.number, ""))
+        if runtime is None:
+            return
+        runtime.outlinks.acknowledge(outcome.links)
+        dropped = runtime.drops.pop(outcome.number, None)
+        if dropped is not None:
+            telling = asyncio.create_task(self._announce(runtime, dropped))
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
+
+    async def _announce(self, runtime: Runtime, effects: Effects) -> None:
+        """Tell the author's hook what was left out, now that its page is settled."""
+        try:
+            await runtime.spider.announce_dropped(effects)
+        except HandlerFailed as error:
+            log.error("the hook for dropped items failed: %s", error)
 
     def _hear(self, name: str, state: TaskState) -> None:
         """A task is not RUNNING any more."""
@@ -252,6 +268,7 @@ class Worker:
             async with asyncio.timeout(DRAIN):
                 await self._idle.wait()
         await settler.flush()
+        await asyncio.gather(*self._telling)
 
     async def _abort(self, which: Callable[[Grant], bool]) -> None:
         """Close the sockets of these visits; their records go back with the session."""

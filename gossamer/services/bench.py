@@ -28,7 +28,7 @@ def bench(*, pages: int, workers: int = 1, json: bool = False, quiet: bool = Fal
         options.settings = {
             "private_hosts": Given([host], "the benchmark"),
             "concurrency": Given(64, "the benchmark"),
-            "per_host": Given(128 * workers, "the benchmark"),
+            "per_host": Given(256 * workers, "the benchmark"),
             "delay": Given(0.0, "the benchmark"),
         }
         select = {"price": ".price"}

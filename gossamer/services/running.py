@@ -27,6 +27,7 @@ from gossamer.model.record import Outcome
 from gossamer.model.task import ENDED, Command, TaskSpec, TaskView
 from gossamer.ports.frontier import Frontier
 from gossamer.services.crew import Crew, Duty, duty_of
+from gossamer.services.heap import keep_heap
 from gossamer.services.overseeing import Overseer, links_of
 from gossamer.services.progress import View, ViewHandler, make_view
 from gossamer.services.submission import Kept, name_with, read_kept, spec_of
@@ -295,6 +296,7 @@ async def worker_parts(
     """A worker with its transport, blobs and watch, ready to run."""
     from gossamer.backends.files.blobs import FileBlobs
 
+    keep_heap()
     runtime = Runtime(spec, spider, kept.settings, incarnation=frontier.incarnation, hosts=kept.hosts)
     pulse = Pulse(
         kept.settings.handler_hard, on_stuck or (lambda where, seconds: log.error("stuck in %s", where))

@@ -6,7 +6,7 @@ import pytest
 
 from gossamer.model.host import HostOrder, RobotsOrder, Wish
 from gossamer.model.record import Kind, Outcome, State, Verdict
-from gossamer.model.task import Command
+from gossamer.model.task import Command, TaskSpec
 from gossamer.ports.frontier import MAX_PARKED, Frontier
 from gossamer.testing.contracts.frontier_steps import (
     HOST,
@@ -78,8 +78,7 @@ class SlotsContract:
         session = await begin(frontier, *pages(4), seeded=True)
         got = await take(frontier, session, 2)
         await settle(frontier, session, *(done(grant) for grant in got))
-        spec = (await state(frontier)).spec
-        cut = type(spec)(name="t", wish=Wish(robots=False, pages_per_host=1))
+        cut = TaskSpec(name="t", wish=Wish(robots=False, pages_per_host=1))
         await frontier.control("t", Command.UPDATE, spec=cut)
         assert await take(frontier, session) == []
         assert (await state(frontier)).state == "COMPLETED"
@@ -130,6 +129,15 @@ class PaceContract:
         session = await begin(frontier, *pages(5), *pages(5, "b.test"), wish=wish)
         hosts = [grant.host for grant in await take(frontier, session)]
         assert (hosts.count("a.test"), hosts.count("b.test")) == (4, 1)
+
+    async def test_the_first_delay_is_fixed_when_a_host_is_met(self, frontier: Frontier) -> None:
+        """An update of the wish is for hosts that the task has not met yet."""
+        session = await begin(frontier, *pages(5), wish=Wish(first_delay=0.5, robots=False))
+        wish = Wish(first_delay=0.5, eager=("a.test", "b.test"), robots=False)
+        await frontier.control("t", Command.UPDATE, spec=TaskSpec(name="t", wish=wish))
+        await frontier.push("t", [page("/new"), *pages(5, "b.test")])
+        hosts = [grant.host for grant in await take(frontier, session)]
+        assert (hosts.count("a.test"), hosts.count("b.test")) == (1, 4)
 
     async def test_the_measured_pace_is_for_all_tasks(self, frontier: Frontier) -> None:
         """A delay that one task measured holds for another."""

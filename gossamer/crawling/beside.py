@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from gossamer.model.errors import UsageError
-from gossamer.model.host import HostView, Wish
+from gossamer.model.host import HostView
 from gossamer.model.record import Grant
 from gossamer.model.redirects import MAX_HOPS, follow
 from gossamer.model.request import Request
@@ -19,12 +19,6 @@ from gossamer.ports.transport import Answer
 
 if TYPE_CHECKING:
     from gossamer.crawling.visit import Visits
-
-
-def gap_of(view: HostView, wish: Wish) -> float:
-    """Seconds to wait before the page's host is asked again from inside a handler."""
-    own = view.delay if view.delay is not None else 0.0 if view.host in wish.eager else wish.first_delay
-    return max(own, wish.delay, view.crawl_delay)
 
 
 async def fetch_beside(visits: Visits, request: Request, grant: Grant, view: HostView) -> Answer:
@@ -44,7 +38,7 @@ async def fetch_beside(visits: Visits, request: Request, grant: Grant, view: Hos
             if not rules.allowed(request.url, runtime.settings.user_agent):
                 raise UsageError("robots.txt forbids this page", where=request.url, hint="leave it out")
         async with turns.setdefault(grant.number, asyncio.Lock()):
-            await asyncio.sleep(gap_of(view, runtime.spec.wish))
+            await asyncio.sleep(runtime.pace.gap(view))
             answer = await visits.fetch(request, host)
         hop = follow(
             answer.status, request.method, tuple(request.headers.items()), request.body, request.url,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from gossamer.crawling.knowing import Known
 from gossamer.crawling.middlewares import Chain, plan
 from gossamer.crawling.outlinks import Outlinks
@@ -12,11 +9,10 @@ from gossamer.model.pace import Pace
 from gossamer.model.scope import Boundary, Scope
 from gossamer.model.settings import Settings
 from gossamer.model.task import TaskSpec
+from gossamer.ports.cache import AnswerCache
 from gossamer.ports.transport import Caps, Deadlines
 from gossamer.spiders.effects import Effects
 from gossamer.spiders.spider import Spider
-
-ROBOTS_CAP = 512 * 1024 + 4096
 
 
 class Runtime:
@@ -30,7 +26,7 @@ class Runtime:
         *,
         incarnation: str = "",
         hosts: tuple[str, ...] = (),
-        middlewares: Mapping[str, Any] | None = None,
+        cache: AnswerCache | None = None,
     ) -> None:
         self.spec = spec
         self.name = spec.name
@@ -41,7 +37,7 @@ class Runtime:
             allow=settings.allow, deny=settings.deny, depth=settings.depth, same_site=settings.same_site, hosts=hosts
         )
         self.outlinks = Outlinks(settings, Boundary(scope), Known(incarnation))
-        self.chain: Chain = plan(settings, spider, **(middlewares or {}))
+        self.chain: Chain = plan(settings, spider, cache)
         self.drops: dict[int, Effects] = {}  # lease number → what the author's hook is told when it is settled
         self.private = frozenset(settings.private_hosts)
         self.deadlines = Deadlines(
@@ -51,7 +47,6 @@ class Runtime:
             min_rate=settings.min_rate,
         )
         self.caps = Caps(wire=settings.max_body, decoded=settings.max_body)
-        self.robots_caps = Caps(wire=ROBOTS_CAP, decoded=ROBOTS_CAP)
 
     def is_private(self, host: str) -> bool:
         """True for a host that was named at the keyboard: it may be dialled where it is not public."""

@@ -21,6 +21,7 @@ from gossamer.model import retry
 from gossamer.model.errors import InvalidURL
 from gossamer.model.host import HostView
 from gossamer.model.parking import parse_retry_after
+from gossamer.model.order import own_of
 from gossamer.model.record import REDIRECTED, Grant, Outcome, Verdict
 from gossamer.model.redirects import MAX_HOPS, follow
 from gossamer.model.request import Request, decode
@@ -56,7 +57,7 @@ class Visits:
             headers=runtime.chain.headers,
             proxy=runtime.settings.proxy,
             deadlines=runtime.deadlines,
-            caps=runtime.robots_caps,
+            caps=runtime.caps,
             allow_private=runtime.is_private(grant.host),
             verify_tls=runtime.settings.verify_tls,
         )
@@ -76,7 +77,8 @@ class Visits:
             rules = self.rules.known(view) or await self.rules.of(view)
             if not rules.allowed(grant.url, runtime.settings.user_agent):
                 return Visited(Outcome(grant.number, Verdict.SKIPPED, "robots"))
-        request = decode(grant.url, grant.request, depth=grant.depth, priority=grant.priority)
+        own = own_of(runtime.settings.order, grant.depth, grant.priority)
+        request = decode(grant.url, grant.request, depth=grant.depth, priority=own)
         try:
             answer = await self.fetch(request, grant.host)
         except FetchError as error:
@@ -89,8 +91,8 @@ class Visits:
     async def fetch(self, request: Request, host: str) -> Answer:
         """One exchange through the middlewares."""
         chain = self.runtime.chain
-        if chain.plain and not (request.headers or request.cookies or request.without):
-            answer = await self.transport.send(self.exchange(request, chain.headers, host))
+        if chain.quick:
+            answer = await self.transport.send(self.exchange(request, chain.headers_for(request), host))
             chain.notice(request, answer)
             return answer
 

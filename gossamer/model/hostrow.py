@@ -35,6 +35,7 @@ class HostRow(msgspec.Struct, kw_only=True, gc=False):
     scheme: str = ""  # of the first URL pushed: where its robots.txt is asked for
     open: int = 0  # leases at this host, a robots lease included
     next_turn: float = 0.0
+    last_sent: float = -1e9  # when the last request went out, as far as it was told
     parked_until: float = 0.0  # read it through `ready_from`, which clamps it
     level: int = 0
     trouble: int = 0
@@ -55,6 +56,7 @@ def obey(row: HostRow, order: HostOrder | None, sent_ago: float | None, now: flo
     order = order or _NOTHING
     if sent_ago is not None:
         row.next_turn = max(row.next_turn, now - sent_ago + order.turn)
+        row.last_sent = max(row.last_sent, now - sent_ago)
     if order.delay is not None:
         row.delay = order.delay
     if order.latency is not None:
@@ -116,7 +118,8 @@ def ready_at(row: HostRow, wish: Wish, asking: Asking, old: float | None, *, gra
     """
     if free_slots(row, asking) == 0 or (wish.robots and row.robots_open):
         return None
-    turn = ready_from(row, now)
+    # The worker that sent last knew its own task's wish; those of the others count from that moment too.
+    turn = max(ready_from(row, now), row.last_sent + effective_delay(row, asking))
     if old is not None and old >= turn and not granted:
         return old
     return max(now, turn)

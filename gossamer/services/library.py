@@ -30,8 +30,8 @@ async def run_spider(
     loaded: Settings = load(
         {**spider.settings, **settings}, file=None, env={}, cli={}, spider=spider.name
     ).settings
-    spec = spec_of(spider.name, spider, loaded)
     target = Path(output) if output is not None else Path(f"{spider.name}.jsonl")
+    spec = spec_of(spider.name, spider, loaded, target)
     view = make_view(quiet=quiet, stream=sys.stderr)
     with view:
         return await Performance(spider, spec, Path(state), target, view, fresh=fresh).run()

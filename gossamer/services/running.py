@@ -23,6 +23,7 @@ from gossamer.crawling.handling import Handling
 from gossamer.crawling.pulse import Pulse
 from gossamer.crawling.runtime import Runtime
 from gossamer.crawling.worker import Worker
+from gossamer.model.errors import UsageError
 from gossamer.model.record import Outcome
 from gossamer.model.task import ENDED, Command, TaskSpec, TaskView
 from gossamer.ports.frontier import Frontier
@@ -32,7 +33,7 @@ from gossamer.services.overseeing import Overseer, links_of
 from gossamer.services.progress import View, ViewHandler, make_view
 from gossamer.services.submission import Kept, name_with, read_kept, spec_of
 from gossamer.services.summary import Ending, report
-from gossamer.services.wiring import SystemClock, discard_state, has_state, open_frontier, open_transport
+from gossamer.services.wiring import SystemClock, discard_state, has_state, open_cache, open_frontier, open_sink, open_transport
 
 if TYPE_CHECKING:
     from gossamer.services.options import RunOptions
@@ -88,7 +89,7 @@ def spider_for(duty: Duty) -> Spider:
 
 def conduct(spider: Spider, name: str, settings: Any, options: RunOptions, duty: Duty | None) -> int:
     """Run the task in this terminal; report how it ended."""
-    spec = spec_of(name, spider, settings)
+    spec = spec_of(name, spider, settings, options.output_for(name))
     view = make_view(quiet=options.quiet)
     quiet_log(view, settings.log_level)
     performance = Performance(
@@ -152,9 +153,12 @@ class Performance:
             self._before = (await frontier.counters(self.spec.name))["pages"]
             finished = task.state in ENDED
             kept = read_kept(self.spec)
+            check_output(task, kept)
             if not finished:
                 await frontier.control(self.spec.name, Command.UPDATE, spec=self.spec)
-            async with self._sink(frontier) as follower:
+            elif await self._is_written(frontier):
+                return await self._ending(frontier, task, already=True)
+            async with SinkFollower(frontier, open_sink(self.output), self.spec.name, self._sink_name) as follower:
                 if not finished:
                     task = await self._work(frontier, kept, follower)
                 await follower.drain()
@@ -190,14 +194,14 @@ class Performance:
         with contextlib.suppress(FileNotFoundError, IsADirectoryError):
             self.output.unlink()
 
-    @asynccontextmanager
-    async def _sink(self, frontier: Frontier) -> AsyncIterator[SinkFollower]:
-        from gossamer.backends.files.jsonl import JsonlSink
+    @property
+    def _sink_name(self) -> str:
+        return f"jsonl:{read_kept(self.spec).output}"
 
-        sink = JsonlSink(self.output)
-        follower = SinkFollower(frontier, sink, self.spec.name, f"jsonl:{self.output.resolve()}")
-        async with follower:
-            yield follower
+    async def _is_written(self, frontier: Frontier) -> bool:
+        """Whether the sink has everything: then the file need not be there any more."""
+        number, _ = await frontier.cursor(self.spec.name, 0, self._sink_name)
+        return not await frontier.read(self.spec.name, 0, number, 1)
 
     async def _work(self, frontier: Frontier, kept: Kept, follower: SinkFollower) -> TaskView:
         """Until the task ends or the run is interrupted."""
@@ -283,6 +287,17 @@ class Performance:
         return ending
 
 
+def check_output(task: TaskView, kept: Kept) -> None:
+    """A crawl goes on writing where it began: its first items are there, and are not kept twice."""
+    before = read_kept(task.spec).output
+    if task.discovered and before and before != kept.output:
+        raise UsageError(
+            f"The items of this crawl go to {before}",
+            where=f"--output {kept.output}",
+            hint="name the same file, or begin anew with --fresh",
+        )
+
+
 @asynccontextmanager
 async def worker_parts(
     frontier: Frontier,
@@ -297,7 +312,9 @@ async def worker_parts(
     from gossamer.backends.files.blobs import FileBlobs
 
     keep_heap()
-    runtime = Runtime(spec, spider, kept.settings, incarnation=frontier.incarnation, hosts=kept.hosts)
+    runtime = Runtime(
+        spec, spider, kept.settings, incarnation=frontier.incarnation, hosts=kept.hosts, cache=open_cache(kept.settings)
+    )
     pulse = Pulse(
         kept.settings.handler_hard, on_stuck or (lambda where, seconds: log.error("stuck in %s", where))
     )

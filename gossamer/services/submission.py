@@ -23,18 +23,19 @@ class Kept(msgspec.Struct, frozen=True):
 
     settings: Settings
     hosts: tuple[str, ...] = ()  # of the seeds: the scope where `allow` is empty
+    output: str = ""  # where the items go
 
 
 def read_kept(spec: TaskSpec) -> Kept:
     return msgspec.json.decode(spec.settings, type=Kept)
 
 
-def spec_of(name: str, spider: Spider, settings: Settings) -> TaskSpec:
+def spec_of(name: str, spider: Spider, settings: Settings, output: Path) -> TaskSpec:
     """The task of this spider under these settings."""
     hosts, eager = hosts_of_seeds(spider, settings)
     return TaskSpec(
         name=name,
-        settings=msgspec.json.encode(Kept(settings, hosts)),
+        settings=msgspec.json.encode(Kept(settings, hosts, "-" if str(output) == "-" else str(output.resolve()))),
         wish=wish_of(settings, eager),
         max_pages=settings.max_pages,
         keep_open=bool(spider.hooks.idle),

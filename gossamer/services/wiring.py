@@ -12,7 +12,9 @@ from pathlib import Path
 from gossamer.backends.sqlite.frontier import SqliteFrontier
 from gossamer.model.errors import StateError
 from gossamer.model.settings import Settings
+from gossamer.ports.cache import AnswerCache
 from gossamer.ports.frontier import Frontier
+from gossamer.ports.sinks import ItemSink
 from gossamer.ports.transport import Transport
 
 FRONTIER_FILE = "frontier.db"
@@ -55,6 +57,22 @@ def discard_state(state: Path) -> None:
             where=str(state),
             hint="check its permissions",
         ) from error
+
+
+def open_cache(settings: Settings) -> AnswerCache | None:
+    """Where answers are kept during development; None unless that is asked for."""
+    if settings.cache is None:
+        return None
+    from gossamer.backends.files.cache import FileAnswerCache
+
+    return FileAnswerCache(Path(settings.cache))
+
+
+def open_sink(output: Path) -> ItemSink:
+    """Where items go: a file, or standard output for `-`."""
+    from gossamer.backends.files.jsonl import JsonlSink, StdoutSink
+
+    return StdoutSink() if str(output) == "-" else JsonlSink(output)
 
 
 def open_transport(settings: Settings) -> Transport:

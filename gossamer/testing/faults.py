@@ -1,8 +1,8 @@
 """Fault tools: a crawl that is killed between two of its steps, or that carries a planted mistake.
 
-    GOSSAMER_CRASH_AT=settle.before_commit:3 python -m gossamer.testing.faults crawl http://127.0.0.1:8000/ ...
-    GOSSAMER_CRASH_AT=clock:0.25             python -m gossamer.testing.faults run books.py
-    GOSSAMER_PLANT=planted.py:no_token_check python -m gossamer.testing.faults crawl ...
+    FAULT_CRASH_AT=settle.before_commit:3 python -m gossamer.testing.faults crawl http://127.0.0.1:8000/ ...
+    FAULT_CRASH_AT=clock:0.25             python -m gossamer.testing.faults run books.py
+    FAULT_PLANT=planted.py:no_token_check python -m gossamer.testing.faults crawl ...
     python -m gossamer.testing.faults --points
 
 What follows is the ordinary command line, in this very process. At the n-th passage of the point (or so many seconds after the
@@ -11,7 +11,7 @@ it: its functions are wrapped from outside, so what is shown here holds for the 
 
 A *plant* is a function of a file of yours that changes the product before it starts. A check that still passes with the mistake
 in place checks nothing. With `--workers N` the plant works in all processes; the point in the supervisor or, with
-GOSSAMER_CRASH_IN=worker, once in the first child.
+FAULT_CRASH_IN=worker, once in the first child.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-CRASH_AT: Final = "GOSSAMER_CRASH_AT"
-CRASH_IN: Final = "GOSSAMER_CRASH_IN"
-PLANT: Final = "GOSSAMER_PLANT"
+CRASH_AT: Final = "FAULT_CRASH_AT"
+CRASH_IN: Final = "FAULT_CRASH_IN"
+PLANT: Final = "FAULT_PLANT"
 
 _SQLITE = "gossamer.backends.sqlite"
 _FRONTIER = f"{_SQLITE}.frontier:SqliteFrontier"

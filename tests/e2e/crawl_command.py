@@ -67,9 +67,9 @@ class Command:
         self, *more: str, crash: str = "", crash_in: str = "", plant: str = ""
     ) -> subprocess.Popen[str]:
         """The command in a session of its own. With faults it goes through their launcher, else through the product's door."""
-        faults = {"GOSSAMER_CRASH_AT": crash, "GOSSAMER_CRASH_IN": crash_in}
+        faults = {"FAULT_CRASH_AT": crash, "FAULT_CRASH_IN": crash_in}
         if plant:
-            faults["GOSSAMER_PLANT"] = f"{PLANTED}:{plant}"
+            faults["FAULT_PLANT"] = f"{PLANTED}:{plant}"
         faults = {name: value for name, value in faults.items() if value}
         plain = {name: value for name, value in os.environ.items() if not name.startswith("GOSSAMER_")}
         return subprocess.Popen(
@@ -164,7 +164,7 @@ SUMS = [
     *[
         (f"what is left in {what}", f"SELECT {sum_} FROM {what}", "SELECT 0")
         for what, sum_ in {
-            "queue": "count(*)", "delayed": "count(*)", "lease": "count(*)", "session": "count(*)",
+            "queue": "count(*)", "delayed": "count(*)", "lease": "count(*)",
             "host": "sum(open + robots_open)", "lane": "sum(pending + open)", "task": "sum(leased + leased_pages)",
         }.items()
     ],

@@ -43,7 +43,6 @@ class MemoryFrontier(Commands):
         return [task.view(now) for name, task in self._tasks.items() if names is None or name in names]
 
     async def push(self, task: str, links: Sequence[Link]) -> Pushed:
-        self._enter()
         row = self._task(task)
         if row.is_over:
             raise TaskEnded(
@@ -51,32 +50,34 @@ class MemoryFrontier(Commands):
                 where=task,
                 hint="submit a new task, or reopen this one with retry-failed",
             )
+        self._enter()
         new = self._push(row, links)
         self._refresh()
         return Pushed(new, len(links) - new)
 
     async def lease(self, session: str, want: Mapping[str, int]) -> Leases:
-        self._enter()
         if session not in self._sessions:
             raise SessionLost(
                 "The session has ended", where=session, hint="open a new one and forget its leases"
             )
         self._know(want)
+        self._enter()
         self._tick()
         self._refresh()
         return self._lease(session, want)
 
     async def settle(self, session: str, outcomes: Sequence[Outcome], want: Mapping[str, int]) -> Leases:
-        self._enter()
         self._know(want)
+        self._enter()
         self._tick()
         return self._settle(session, outcomes, want)
 
     async def control(
         self, task: str, command: Command, *, reason: str = "", spec: TaskSpec | None = None
     ) -> TaskView:
-        self._enter()
         row = self._task(task)
+        self._refuse(row, command, spec)
+        self._enter()
         self._control(row, command, reason, spec)
         return row.view(self._now)
 

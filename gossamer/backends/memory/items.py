@@ -12,12 +12,13 @@ class Items(Lives):
         return [item for item in self._task(task).items if item[0] > after][:limit]
 
     async def cursor(self, task: str, partition: int, sink: str) -> tuple[int, bytes]:  # noqa: ARG002
+        row = self._task(task)
         self._enter()
-        return self._task(task).sinks.setdefault(sink, (0, b""))
+        return row.sinks.setdefault(sink, (0, b""))
 
     async def advance(self, task: str, partition: int, sink: str, number: int, state: bytes = b"") -> None:  # noqa: ARG002
-        self._enter()
         row = self._task(task)
+        self._enter()
         if number >= row.sinks.get(sink, (0, b""))[0]:
             row.sinks[sink] = (number, state)
         held = min(number for number, _ in row.sinks.values())

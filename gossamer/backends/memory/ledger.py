@@ -33,7 +33,10 @@ class Ledger:
         self._last_record = self._last_lease = self._last_item = 0
 
     def _enter(self) -> None:
-        """Begin a call that changes something: read the clock, and forgive the sessions a halt of the whole store."""
+        """Begin a call that changes something: read the clock, and forgive the sessions a halt of the whole store.
+
+        A call that is refused must be refused before this: it changes nothing, not even this.
+        """
         self._now = self._clock.now()
         if self._now - self._called > SESSION_TTL:
             for session in self._sessions.values():

@@ -80,7 +80,7 @@ class LaneRow(msgspec.Struct, array_like=True):
 
 TASK_COLUMNS = """id, name, spec, state, reason, json(iif(seeding, 'true', 'false')), retrying,
  closures, opened, ended, discovered, terminal, leased, leased_pages, pages, items"""
-HOST_OBJECT = """json_object('id', h.id, 'name', h.name, 'scheme', h.scheme, 'open', h.open, 'next_turn', h.next_turn,
+HOST_OBJECT = """json_object('id', h.id, 'name', h.name, 'scheme', h.scheme, 'open', h.open, 'next_turn', h.next_turn, 'last_sent', h.last_sent,
  'parked_until', h.parked_until, 'level', h.level, 'trouble', h.trouble, 'bad_since', h.bad_since, 'delay', h.delay,
  'latency', h.latency, 'crawl_delay', h.crawl_delay, 'robots_version', h.robots_version, 'robots_until', h.robots_until,
  'robots_open', json(iif(h.robots_open, 'true', 'false')))"""
@@ -238,14 +238,14 @@ class Ledger:
                 self.db.execute("UPDATE host SET robots = ? WHERE id = ?", (row.robots, host))
         rows = [
             (host, row.open, row.next_turn, row.parked_until, row.level, row.trouble, row.bad_since, row.delay,
-             row.latency, row.crawl_delay, row.robots_version, row.robots_until, int(row.robots_open))
+             row.latency, row.crawl_delay, row.robots_version, row.robots_until, int(row.robots_open), row.last_sent)
             for host, row in self.hosts.items()
         ]  # fmt: skip
         if rows:
             sql = """UPDATE host SET open = j.value ->> 1, next_turn = j.value ->> 2, parked_until = j.value ->> 3,
                        level = j.value ->> 4, trouble = j.value ->> 5, bad_since = j.value ->> 6, delay = j.value ->> 7,
                        latency = j.value ->> 8, crawl_delay = j.value ->> 9, robots_version = j.value ->> 10,
-                       robots_until = j.value ->> 11, robots_open = j.value ->> 12
+                       robots_until = j.value ->> 11, robots_open = j.value ->> 12, last_sent = j.value ->> 13
                      FROM json_each(?) j WHERE host.id = j.value ->> 0"""
             self.db.execute(sql, (text(rows),))
 

@@ -25,7 +25,8 @@ ENQUEUE = """INSERT INTO queue (task, host, sunk, id)
 POSTPONE = """UPDATE record SET due = ? + i.delay FROM temp.inbox i WHERE i.delay > 0 AND record.id = ? + i.pos AND record.id >= ?"""
 DELAY = "INSERT INTO delayed (due, id, task, host) SELECT due, id, task, host FROM record WHERE id >= ? AND due IS NOT NULL"
 LANES = """INSERT INTO lane (host, task, pending, first_delay)
- SELECT host, task, sum(due IS NULL), ? FROM record WHERE id >= ? GROUP BY host, task
+ SELECT host, task, sum(due IS NULL), iif(host IN (SELECT h.id FROM json_each(?) e JOIN host h ON h.name = e.value), 0, ?)
+ FROM record WHERE id >= ? GROUP BY host, task
  ON CONFLICT DO UPDATE SET pending = lane.pending + excluded.pending"""
 RAISED = """SELECT json_group_array(json_array(id, host, old, new, due)) FROM (
  SELECT r.id, r.host, r.priority AS old, max(i.priority) AS new, r.due FROM temp.inbox i
@@ -92,11 +93,7 @@ def rows_of(
 def open_lanes(ledger: Ledger, task: TaskRow, base: int) -> None:
     """Count the new records into their lanes; a host's first pace is fixed when its lane is made."""
     wish = task.spec.wish
-    ledger.db.execute(LANES, (wish.first_delay, base))
-    if wish.eager and wish.first_delay:
-        sql = """UPDATE lane SET first_delay = 0 FROM (SELECT h.id FROM json_each(?) j JOIN host h ON h.name = j.value) e
-                 WHERE lane.task = ? AND lane.host = e.id AND first_delay != 0"""
-        ledger.db.execute(sql, (text(wish.eager), task.id))
+    ledger.db.execute(LANES, (text(wish.eager), wish.first_delay, base))
     if task.closures:
         sql = """SELECT DISTINCT l.host, l.closed_state, l.closed_code FROM record r
                  JOIN lane l ON l.host = r.host AND l.task = r.task WHERE r.id >= ? AND l.closed_state IS NOT NULL"""

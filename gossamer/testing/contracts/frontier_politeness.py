@@ -208,11 +208,13 @@ class RobotsContract:
         answer = await frontier.lease(session, {"t": 9, "rude": 9})
         assert [grant.kind for grant in answer.grants] == [Kind.ROBOTS] + [Kind.PAGE] * 3
 
-    async def test_crawl_delay_is_obeyed(self, frontier: Frontier) -> None:
-        """A host whose rules ask for a delay has one lease open, for tasks that ignore robots too."""
+    async def test_crawl_delay_is_obeyed(self, frontier: Frontier, elapse: Elapse) -> None:
+        """A host whose rules ask for a delay has one lease open, for tasks that ignore robots too, and only after it."""
         session = await begin(frontier, *pages(3), wish=Wish())
         await begin(frontier, *pages(3), name="rude")
         await ask_robots(frontier, session, RobotsOrder(b"", ttl=100.0, crawl_delay=3.0))
+        assert (await frontier.lease(session, {"t": 5, "rude": 5})).grants == []
+        await elapse(3.0)
         assert len((await frontier.lease(session, {"t": 5, "rude": 5})).grants) == 1
         assert (await row(frontier)).crawl_delay == 3.0
 

@@ -77,7 +77,7 @@ class Play:
         self.transcript.append(event)
 
     def enter(self) -> None:
-        """The store forgives sessions the time in which nobody called it."""
+        """The store forgives sessions the time in which nobody called it; a call that was refused is none."""
         now = self.referee.now
         if now - self.called > SESSION_TTL:
             self.alive = dict.fromkeys(self.alive, now)
@@ -97,23 +97,23 @@ class Play:
     async def push(self, name: str = "", most: int = 6) -> None:
         name = name or self.dice.choice(self.names)
         links = self.world.links(most)
-        self.enter()
         try:
             answer = await self.frontier.push(name, links)
         except GossamerError as error:
             self.refused(error, may=self.referee.state[name].state in ENDED)
             return
+        self.enter()
         self.referee.pushed(name, links, answer)
         self.say("push", name, len(links), answer)
 
     async def lease(self) -> None:
         session, want = self.dice.choice(self.sessions), self.want()
-        self.enter()
         try:
             answer = await self.frontier.lease(session, want)
         except GossamerError as error:
             self.refused(error, may=session not in self.alive)
             return
+        self.enter()
         await self.take(session, answer)
         self.say("lease", self.sessions.index(session), list(want.items()), answer)
 
@@ -161,12 +161,12 @@ class Play:
 
     async def command(self, name: str, command: Command) -> None:
         spec = self.world.spec(name) if command is Command.UPDATE else None
-        self.enter()
         try:
             answer = await self.frontier.control(name, command, reason="by hand", spec=spec)
         except GossamerError as error:
             self.refused(error, may=command in (Command.PAUSE, Command.RESUME) or self.is_over(name))
             return
+        self.enter()
         if command is Command.RETRY_FAILED:
             self.referee.forgive_failed(name)
         self.say("control", name, command, _untimed(answer))

@@ -81,7 +81,10 @@ async def fill(frontier: SqliteFrontier, urls: int, draw: Draw, batch: int) -> l
         spent += time.perf_counter() - before
         if done // tenth > len(rates):
             rates.append(tenth / spent)
-            print(f"  {done:,} URLs, {rates[-1]:,.0f}/s in the store ({time.perf_counter() - start:.0f} s in all)", flush=True)
+            print(
+                f"  {done:,} URLs, {rates[-1]:,.0f}/s in the store ({time.perf_counter() - start:.0f} s in all)",
+                flush=True,
+            )
             spent = 0.0
     return rates
 
@@ -119,6 +122,10 @@ async def leases(frontier: SqliteFrontier, seconds: float, rate: int) -> dict[st
     }
 
 
+def size_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
 async def run(args: argparse.Namespace) -> dict[str, object]:
     folder = Path(tempfile.mkdtemp(dir=args.dir, prefix="frontier-bench-"))
     try:
@@ -141,7 +148,7 @@ async def run(args: argparse.Namespace) -> dict[str, object]:
                 "bytes_written_per_url": round((written() - start_bytes) / args.urls),
                 "seconds_with_generator": round(seconds, 1),
                 "rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-                "file_mib": sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) >> 20,
+                "file_mib": size_of(folder) >> 20,
                 "lease": {name: round(value, 2) for name, value in lease.items()},
             }
     finally:

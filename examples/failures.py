@@ -17,8 +17,7 @@ def page(page: Page):
     if not page.ok:
         yield {"url": page.url, "why": f"http_{page.status}", "linked_from": page.meta.get("from")}
         return
-    for request in page.follow(meta={"from": page.url}):
-        yield request
+    yield page.follow(meta={"from": page.url})
 
 
 @links.failed

@@ -76,7 +76,11 @@ class Library(BaseHTTPRequestHandler):
     def answer(self, status, text, kind, headers=None):
         body = text.encode()
         self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **(headers or {})}.items():
+        for name, value in {
+            "Content-Type": kind,
+            "Content-Length": str(len(body)),
+            **(headers or {}),
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

@@ -1,0 +1,1 @@
+"""The cluster deciding: submission, planning, leadership, schedules. Nothing on one machine needs it."""

@@ -47,6 +47,9 @@ async def fetch_beside(visits: Visits, request: Request, grant: Grant, view: Hos
         if hop is None:
             return answer
         request = request.changed(
-            url=hop.url, method=hop.method, headers=dict(hop.headers), body=None if hop.drop_body else request.body
+            url=hop.url,
+            method=hop.method,
+            headers=dict(hop.headers),
+            body=None if hop.drop_body else request.body,
         )
     raise UsageError("More than 10 redirects", where=request.url, hint="check the page in a browser")

@@ -41,7 +41,9 @@ class Handling:
 
     def __init__(self, pulse: Pulse) -> None:
         self._pulse = pulse
-        self._one_child = asyncio.Lock()  # suspects are handled one at a time: the death is then certainly that one's
+        self._one_child = (
+            asyncio.Lock()
+        )  # suspects are handled one at a time: the death is then certainly that one's
 
     async def handle(
         self, visits: Visits, grant: Grant, view: HostView, request: Request, answer: Answer, outcome: Outcome
@@ -51,9 +53,11 @@ class Handling:
             return outcome
         if grant.suspect:
             return await self._handle_suspect(visits, grant, view, request, answer, outcome)
-        return await self._handle_here(visits, grant, view, request, answer, outcome, None)
+        return await self.handle_here(visits, grant, view, request, answer, outcome, None)
 
-    async def failed(self, visits: Visits, grant: Grant, request: Request, outcome: Outcome, detail: str) -> None:
+    async def failed(
+        self, visits: Visits, grant: Grant, request: Request, outcome: Outcome, detail: str
+    ) -> None:
         """Tell the author's failure handler; what it asks for settles with the failure."""
         spider = visits.runtime.spider
         if outcome.verdict is not Verdict.FAILED:
@@ -73,8 +77,15 @@ class Handling:
             return
         conclude(visits.runtime, grant, effects, outcome)
 
-    async def _handle_here(
-        self, visits: Visits, grant: Grant, view: HostView, request: Request, answer: Answer, outcome: Outcome, ask: Fetch | None
+    async def handle_here(
+        self,
+        visits: Visits,
+        grant: Grant,
+        view: HostView,
+        request: Request,
+        answer: Answer,
+        outcome: Outcome,
+        ask: Fetch | None,
     ) -> Outcome:
         runtime = visits.runtime
         page = self._page(visits, grant, view, request, answer, ask)
@@ -110,7 +121,7 @@ class Handling:
         self, visits: Visits, grant: Grant, view: HostView, request: Request, answer: Answer, outcome: Outcome
     ) -> Outcome:
         async def work(ask: Fetch) -> Outcome:
-            return await Handling(self._pulse)._handle_here(visits, grant, view, request, answer, outcome, ask)
+            return await self.handle_here(visits, grant, view, request, answer, outcome, ask)
 
         async def fetch(data: bytes) -> Answer:
             return await visits.beside(msgspec.json.decode(data, type=Request), grant, view)
@@ -122,9 +133,17 @@ class Handling:
                 return await self._give_up(visits, grant, request, outcome, "handler_error", str(error))
             except ChildDied as error:
                 decision = retry.crashed(grant.crashes)
-                log.error("a child process died over %s (%d of %d): %s", request.url, grant.crashes + 1, retry.MAX_CRASHES, error)
+                log.error(
+                    "a child process died over %s (%d of %d): %s",
+                    request.url,
+                    grant.crashes + 1,
+                    retry.MAX_CRASHES,
+                    error,
+                )
                 if decision.verdict is Verdict.FAILED:
-                    return await self._give_up(visits, grant, request, outcome, decision.code, "it ends its process every time")
+                    return await self._give_up(
+                        visits, grant, request, outcome, decision.code, "it ends its process every time"
+                    )
                 return Outcome(
                     grant.number, Verdict.RETRY, decision.code, priority=grant.priority + decision.step, burned=False,
                     crashed=True, host=outcome.host,
@@ -135,10 +154,18 @@ class Handling:
         spider = visits.runtime.spider
         if request.any_status:
             return True
-        return any(route.any_status for route in spider.routes) and spider.wants(self._read(visits, request, answer, None))
+        return any(route.any_status for route in spider.routes) and spider.wants(
+            self._read(visits, request, answer, None)
+        )
 
     def _page(
-        self, visits: Visits, grant: Grant, view: HostView, request: Request, answer: Answer, ask: Fetch | None
+        self,
+        visits: Visits,
+        grant: Grant,
+        view: HostView,
+        request: Request,
+        answer: Answer,
+        ask: Fetch | None,
     ) -> Page:
         async def fetch(wanted: Request) -> Page:
             if ask is not None:

@@ -34,11 +34,11 @@ _encode = msgspec.msgpack.encode
 Fetch = Callable[[bytes], Awaitable[Answer]]
 
 
-class ChildDied(Exception):
+class ChildDied(Exception):  # noqa: N818  (a fact about a child, not a mistake)
     """The child ended, or was ended at its time limit, before it had a verdict."""
 
 
-class ChildFault(Exception):
+class ChildFault(Exception):  # noqa: N818  (the same)
     """The child lives and says that something is wrong with it, not with the page."""
 
 
@@ -67,7 +67,7 @@ async def in_child(work: Callable[[Fetch], Awaitable[Outcome]], fetch: Fetch, li
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         while not ended:  # killed or gone: reaping takes no time worth an executor
-            ended = os.waitpid(pid, 0)[0] == pid
+            ended = os.waitpid(pid, 0)[0] == pid  # noqa: ASYNC222  (see the line above)
 
 
 async def _converse(ours: socket.socket, fetch: Fetch) -> Outcome:
@@ -101,7 +101,7 @@ def _child(work: Callable[[Fetch], Awaitable[Outcome]], theirs: socket.socket, p
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, signal.SIG_DFL if name == signal.SIGTERM else signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
-        asyncio._set_running_loop(None)  # the parent's loop stays the parent's
+        asyncio._set_running_loop(None)  # noqa: SLF001  (the parent's loop stays the parent's)
         asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())
 
         async def ask(request: bytes) -> Answer:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 HALF = 400_000
+LONGEST = 300  # longer URLs are the store's to know: a hostile site must not fill this memory with them
 
 
 class Known:
@@ -38,6 +39,8 @@ class Known:
 
     def add(self, url: str, priority: int) -> bool:
         """Remember it; True if it was not known at all."""
+        if len(url) > LONGEST:
+            return True
         if len(self._young) >= self._half:
             self._old, self._young = self._young, {}
         at = self._young.get(url)

@@ -116,7 +116,11 @@ class Outlinks:
                 self._count_pattern(link.url)
 
     def _over_budget(self, url: str) -> str | None:
-        return "budget" if self._patterns.get(host_key(url) + pattern_of(url), 0) >= (self._budget or 0) else None
+        return (
+            "budget"
+            if self._patterns.get(host_key(url) + pattern_of(url), 0) >= (self._budget or 0)
+            else None
+        )
 
     def _count_pattern(self, url: str) -> None:
         pattern = host_key(url) + pattern_of(url)

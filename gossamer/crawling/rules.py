@@ -62,10 +62,16 @@ async def learn(
     if isinstance(rules, Unreachable):
         after = parse_retry_after(answer.header("retry-after"), wall)
         order = pace.robots_unknown(
-            view, code_of(answer.status) or rules.code, rand, retry_after=after, elsewhere=host_key(url) != view.host
+            view,
+            code_of(answer.status) or rules.code,
+            rand,
+            retry_after=after,
+            elsewhere=host_key(url) != view.host,
         )
         return order, sent_at
-    return pace.robots_known(view, rules, answer.latency, rand, cache_control=answer.header("cache-control")), sent_at
+    return pace.robots_known(
+        view, rules, answer.latency, rand, cache_control=answer.header("cache-control")
+    ), sent_at
 
 
 def moved(exchange: Exchange, url: str) -> Exchange:

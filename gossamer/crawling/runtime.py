@@ -34,11 +34,17 @@ class Runtime:
         self.settings = settings
         self.pace = Pace(settings, spec.wish)
         scope = Scope(
-            allow=settings.allow, deny=settings.deny, depth=settings.depth, same_site=settings.same_site, hosts=hosts
+            allow=settings.allow,
+            deny=settings.deny,
+            depth=settings.depth,
+            same_site=settings.same_site,
+            hosts=hosts,
         )
         self.outlinks = Outlinks(settings, Boundary(scope), Known(incarnation))
         self.chain: Chain = plan(settings, spider, cache)
-        self.drops: dict[int, Effects] = {}  # lease number → what the author's hook is told when it is settled
+        self.drops: dict[
+            int, Effects
+        ] = {}  # lease number → what the author's hook is told when it is settled
         self.private = frozenset(settings.private_hosts)
         self.deadlines = Deadlines(
             connect=settings.connect_timeout,

@@ -44,7 +44,9 @@ class Settler:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def add(self, task: str, outcome: Outcome, sent_at: float | None = None, body: bytes | None = None) -> None:
+    def add(
+        self, task: str, outcome: Outcome, sent_at: float | None = None, body: bytes | None = None
+    ) -> None:
         """Settle this with the next batch; the body is durable before. `sent_at` is when the request went out."""
         if len(outcome.links) > AHEAD:
             self._tasks[outcome.number] = task

@@ -20,8 +20,8 @@ from gossamer.crawling.runtime import Runtime
 from gossamer.model import retry
 from gossamer.model.errors import InvalidURL
 from gossamer.model.host import HostView
-from gossamer.model.parking import parse_retry_after
 from gossamer.model.order import own_of
+from gossamer.model.parking import parse_retry_after
 from gossamer.model.record import REDIRECTED, Grant, Outcome, Verdict
 from gossamer.model.redirects import MAX_HOPS, follow
 from gossamer.model.request import Request, decode
@@ -157,7 +157,9 @@ class Visits:
         if hop.to_itself:
             return Visited(Outcome(grant.number, Verdict.FAILED, "redirect_loop", host=order), answer.sent_at)
         if grant.hops >= MAX_HOPS:
-            return Visited(Outcome(grant.number, Verdict.FAILED, "redirect_limit", host=order), answer.sent_at)
+            return Visited(
+                Outcome(grant.number, Verdict.FAILED, "redirect_limit", host=order), answer.sent_at
+            )
         target = request.changed(
             url=hop.url, method=hop.method, headers=dict(hop.headers), key=None,
             body=None if hop.drop_body else request.body,
@@ -210,4 +212,3 @@ def same_origin(one: str, other: str) -> bool:
     from gossamer.model.url import origin_of
 
     return origin_of(one).prefix == origin_of(other).prefix
-

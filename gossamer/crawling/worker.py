@@ -63,7 +63,9 @@ class Worker:
         self._blobs = blobs
         self.on_settled: Callable[[list[Outcome]], None] | None = None
         self._rules = Rules(frontier)
-        self._visits = {name: Visits(runtime, transport, self._rules, handling) for name, runtime in self.runtimes.items()}
+        self._visits = {
+            name: Visits(runtime, transport, self._rules, handling) for name, runtime in self.runtimes.items()
+        }
         self._queue: deque[tuple[Grant, HostView]] = deque()
         self._open: dict[asyncio.Task[None], Grant] = {}
         self._held: Counter[str] = Counter()

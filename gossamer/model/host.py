@@ -16,7 +16,9 @@ class Wish(msgspec.Struct, frozen=True):
     per_host: int = 4
     delay: float = 0.0  # never closer than this, whatever the adaptive pace says
     first_delay: float = 0.0  # the pace of a host that nobody has measured yet
-    eager: tuple[str, ...] = ()  # hosts whose first_delay is 0: they are this machine's, named at the keyboard
+    eager: tuple[
+        str, ...
+    ] = ()  # hosts whose first_delay is 0: they are this machine's, named at the keyboard
     robots: bool = True
     pages_per_host: int | None = None
 

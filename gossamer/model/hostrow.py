@@ -110,7 +110,9 @@ def free_slots(row: HostRow, asking: Asking) -> int:
     return max(limit - row.open, 0)
 
 
-def ready_at(row: HostRow, wish: Wish, asking: Asking, old: float | None, *, granted: bool, now: float) -> float | None:
+def ready_at(
+    row: HostRow, wish: Wish, asking: Asking, old: float | None, *, granted: bool, now: float
+) -> float | None:
     """When a lane with due records, not closed, may be leased from; None while something else must end first.
 
     `old` is the lane's place in the order in which hosts became ready: it keeps that place until something was

@@ -47,12 +47,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_minutes: Annotated[float, doc("Ends after so many minutes", gt=0)] | None = None
     max_errors: Annotated[int, doc("The task fails after so many FAILED pages", ge=1)] | None = None
     pages_per_host: Annotated[int, doc("Pages taken of one host", ge=1)] | None = None
-    pages_per_pattern: Annotated[int, doc("URLs that a worker takes of one URL pattern (/list?page={n}) of a host", ge=1)] | None = None
+    pages_per_pattern: (
+        Annotated[int, doc("URLs that a worker takes of one URL pattern (/list?page={n}) of a host", ge=1)]
+        | None
+    ) = None
 
     # How politely
     concurrency: Annotated[int, doc("Open exchanges in one worker", ge=1, le=20_000)] = 64
     per_host: Annotated[int, doc("Open exchanges with one host, over all workers", ge=1, le=10_000)] = 4
-    delay: Annotated[float, doc("Seconds between two requests to a host; unset: adaptive, from 0.25 s", ge=0, le=3600)] | None = None
+    delay: (
+        Annotated[
+            float, doc("Seconds between two requests to a host; unset: adaptive, from 0.25 s", ge=0, le=3600)
+        ]
+        | None
+    ) = None
     max_delay: Annotated[float, doc("The adaptive delay grows to no more than this", ge=0, le=3600)] = 60.0
     throttle: Annotated[bool, doc("Adapt the delay to latency and errors")] = True
     jitter: Annotated[float, doc("A delay is lengthened at random by up to this share", ge=0, le=1)] = 0.25
@@ -69,12 +77,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     user_agent: Annotated[str, doc("Who asks; robots.txt is read for its first word")] = USER_AGENT
     headers: Annotated[dict[str, str], doc("Sent with every request")] = {}
     cookies: Annotated[bool, doc("Keep cookies, by host")] = True
-    cache: Annotated[str, doc("A folder that answers are kept in and served from (for development)")] | None = None
+    cache: (
+        Annotated[str, doc("A folder that answers are kept in and served from (for development)")] | None
+    ) = None
     proxy: Annotated[str, doc("http, https, socks5 or socks5h URL of a proxy")] | None = None
     http_version: Annotated[Literal["auto", "1.1", "2", "3"], doc("HTTP version")] = "auto"
     verify_tls: Annotated[bool, doc("Check certificates")] = True
     ca_file: Annotated[str, doc("Certificates to trust instead of the system's")] | None = None
-    allow_ports: Annotated[tuple[int, ...], doc("Ports of other services (such as 6379) that a web server really listens on")] = ()
+    allow_ports: Annotated[
+        tuple[int, ...], doc("Ports of other services (such as 6379) that a web server really listens on")
+    ] = ()
     allow_net: Annotated[
         tuple[str, ...], doc("Networks (CIDR) that may be dialled although they are not public")
     ] = ()

@@ -128,42 +128,46 @@ def join_links(
     parsed_base: can_ada.URL | None = None
     # Most links stay on their host: its origin is judged above and need not be looked at again.
     home = base[: base.find("/", 8) + 1] if options is None else "never:"
-    origin = home[:-1]
     refused: Counter[str] = Counter()
     found: dict[str, None] = {}
     for href in hrefs:
-        absolute = ""
-        if options is None and (charset is None or href.isascii()):
-            # What is absolute, or absolute on this host, means the same on every page: most links of a site were read before.
-            if href[:1] == "/" and href[1:2] not in _UNLIKE_A_PATH:
-                absolute = origin + href
-            elif href.startswith(_ABSOLUTE):
-                absolute = href
-            if absolute:
-                url = _read.get(absolute)
-                if url is not None:
-                    found[url] = None
-                    continue
-        if href.startswith(_INERT):
+        absolute = _absolute(home, href) if options is None and (charset is None or href.isascii()) else ""
+        known = _read.get(absolute) if absolute else None
+        if known is not None:
+            found[known] = None
+        elif href.startswith(_INERT):
             refused["fragment" if href[0] == "#" else "scheme"] += 1
-            continue
-        if "#" in href:
-            href = href.partition("#")[0]
-        if charset is not None and not href.isascii():
-            href = encode_query(href, charset)
-        try:
-            if parsed_base is None:
-                parsed_base = can_ada.parse(base)
-            url = _parse(parsed_base, href)
-            if not url.startswith(home) or url[-1] == "?" or len(url) > MAX_URL:
-                url = _finish(url, options)
-        except InvalidURL as error:
-            refused[error.reason] += 1
         else:
-            found[url] = None
-            if absolute:
-                _read.put(absolute, url)
+            try:
+                if parsed_base is None:
+                    parsed_base = can_ada.parse(base)
+                url = _join(parsed_base, href, home, charset, options)
+            except InvalidURL as error:
+                refused[error.reason] += 1
+            else:
+                found[url] = None
+                if absolute and len(absolute) <= _Memory.LONGEST:
+                    _read.put(absolute, url)
     return list(found), refused
+
+
+def _join(base: can_ada.URL, href: str, home: str, charset: str | None, options: UrlOptions | None) -> str:
+    """One link as the canonical URL it means; most need no second look because they stay at `home`."""
+    if "#" in href:
+        href = href.partition("#")[0]
+    if charset is not None and not href.isascii():
+        href = encode_query(href, charset)
+    url = _parse(base, href)
+    if not url.startswith(home) or url[-1] == "?" or len(url) > MAX_URL:
+        url = _finish(url, options)
+    return url
+
+
+def _absolute(home: str, href: str) -> str:
+    """The link as text that means the same on every page, if it is absolute or absolute on its host; else nothing."""
+    if href[:1] == "/":
+        return home[:-1] + href if href[1:2] not in _UNLIKE_A_PATH else ""
+    return href if href.startswith(_ABSOLUTE) else ""
 
 
 class _Memory:
@@ -172,6 +176,7 @@ class _Memory:
     __slots__ = ("_old", "_young")
 
     HALF = 100_000
+    LONGEST = 300  # longer links are rare, and would let a hostile site fill the memory
 
     def __init__(self) -> None:
         self._young: dict[str, str] = {}

@@ -14,7 +14,6 @@ import logging
 import os
 import signal
 import sys
-
 from typing import Any
 
 import msgspec

@@ -33,7 +33,15 @@ from gossamer.services.overseeing import Overseer, links_of
 from gossamer.services.progress import View, ViewHandler, make_view
 from gossamer.services.submission import Kept, name_with, read_kept, spec_of
 from gossamer.services.summary import Ending, report
-from gossamer.services.wiring import SystemClock, discard_state, has_state, open_cache, open_frontier, open_sink, open_transport
+from gossamer.services.wiring import (
+    SystemClock,
+    discard_state,
+    has_state,
+    open_cache,
+    open_frontier,
+    open_sink,
+    open_transport,
+)
 
 if TYPE_CHECKING:
     from gossamer.services.options import RunOptions
@@ -158,7 +166,9 @@ class Performance:
                 await frontier.control(self.spec.name, Command.UPDATE, spec=self.spec)
             elif await self._is_written(frontier):
                 return await self._ending(frontier, task, already=True)
-            async with SinkFollower(frontier, open_sink(self.output), self.spec.name, self._sink_name) as follower:
+            async with SinkFollower(
+                frontier, open_sink(self.output), self.spec.name, self._sink_name
+            ) as follower:
                 if not finished:
                     task = await self._work(frontier, kept, follower)
                 await follower.drain()
@@ -313,17 +323,18 @@ async def worker_parts(
 
     keep_heap()
     runtime = Runtime(
-        spec, spider, kept.settings, incarnation=frontier.incarnation, hosts=kept.hosts, cache=open_cache(kept.settings)
+        spec,
+        spider,
+        kept.settings,
+        incarnation=frontier.incarnation,
+        hosts=kept.hosts,
+        cache=open_cache(kept.settings),
     )
-    pulse = Pulse(
-        kept.settings.handler_hard, on_stuck or (lambda where, seconds: log.error("stuck in %s", where))
-    )
+    pulse = Pulse(kept.settings.handler_hard, on_stuck or only_said)
     async with contextlib.AsyncExitStack() as stack:
         transport = await stack.enter_async_context(open_transport(kept.settings))
         blobs = (
-            await stack.enter_async_context(FileBlobs(state / BLOBS))
-            if kept.settings.keep_bodies
-            else None
+            await stack.enter_async_context(FileBlobs(state / BLOBS)) if kept.settings.keep_bodies else None
         )
         pulse.start()
         stack.callback(pulse.stop)
@@ -331,6 +342,11 @@ async def worker_parts(
             frontier, transport, {spec.name: runtime}, Handling(pulse), SystemClock(),
             concurrency=kept.settings.concurrency, blobs=blobs,
         )  # fmt: skip
+
+
+def only_said(where: str, seconds: float) -> None:
+    """Where the process is not ours to replace: a notebook, a script."""
+    log.error("the handler of %s has not come back for %.0f s", where, seconds)
 
 
 def begin_again(where: str, seconds: float) -> None:
@@ -342,4 +358,4 @@ def begin_again(where: str, seconds: float) -> None:
     )
     sys.stderr.flush()
     arguments = [word for word in sys.argv[1:] if word != "--fresh"]
-    os.execv(sys.executable, [sys.executable, "-m", "gossamer.services.cli", *arguments])
+    os.execv(sys.executable, [sys.executable, "-m", "gossamer.services.cli", *arguments])  # noqa: S606  (this same program)

@@ -19,7 +19,7 @@ def serve(kind: str, *options: str) -> Iterator[dict[str, Any]]:
     """What the child says when it is ready (url, hosts, port); it ends with this block, or with this process."""
     # A module of the test kit, started by its name: the product itself never imports it.
     command = [sys.executable, "-m", "gossamer.testing.web", kind, *options]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603  (our own words)
     assert child.stdout is not None
     try:
         line = child.stdout.readline()

@@ -35,7 +35,9 @@ def spec_of(name: str, spider: Spider, settings: Settings, output: Path) -> Task
     hosts, eager = hosts_of_seeds(spider, settings)
     return TaskSpec(
         name=name,
-        settings=msgspec.json.encode(Kept(settings, hosts, "-" if str(output) == "-" else str(output.resolve()))),
+        settings=msgspec.json.encode(
+            Kept(settings, hosts, "-" if str(output) == "-" else str(output.resolve()))
+        ),
         wish=wish_of(settings, eager),
         max_pages=settings.max_pages,
         keep_open=bool(spider.hooks.idle),

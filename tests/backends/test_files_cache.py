@@ -1,7 +1,5 @@
 """The development cache gives back what it was given, and never stands in the way."""
 
-# ruff: noqa: ASYNC240  (the files of these tests are tiny and nobody else waits for this loop)
-
 from __future__ import annotations
 
 import logging

@@ -1,7 +1,5 @@
 """What only a file can get wrong: strangers' files, links, locks, full disks, power cuts."""
 
-# ruff: noqa: ASYNC240  (the files of these tests are tiny and nobody else waits for this loop)
-
 from __future__ import annotations
 
 import asyncio

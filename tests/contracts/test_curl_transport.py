@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+
 from gossamer.backends.curl import CurlTransport
 from gossamer.ports.transport import Transport
 from gossamer.testing.contracts.transport import TransportContract

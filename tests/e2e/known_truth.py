@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from crawl_command import QUICK, Command
 
@@ -15,6 +16,7 @@ from gossamer.testing.web.reply import Request
 
 PRODUCT = Limits()
 OK = "ok"
+NOTHING: Mapping[str, tuple[State, str]] = MappingProxyType({})
 
 
 def crawl_of(web: KnownWeb, folder: Path, *more: str, per_host: int = 4) -> Command:
@@ -34,14 +36,17 @@ def complaints(
     limits: Limits = PRODUCT,
     lost_leases: Sequence[Counter[str]] = (),
     bodies: bool = False,
+    instead: Mapping[str, tuple[State, str]] = NOTHING,
 ) -> list[str]:
     """Everything that is not as it must be, each beginning with its kind; empty for a crawl without fault.
 
-    `lost_leases` are the pages that were in hand at each kill: they may be asked for once more.
+    `lost_leases` are the pages that were in hand at each kill: they may be asked for once more. `instead` tells of pages that
+    a spider makes end otherwise than the web foretells, without an item and after any number of requests.
     """
+    lost_leases = [*lost_leases, Counter(dict.fromkeys(instead, 1000))]
     return [
-        *wrong_records(web, crawl, limits),
-        *wrong_items(web, crawl, limits),
+        *wrong_records(web, crawl, limits, instead),
+        *wrong_items(web, crawl, limits, instead),
         *crawl.left_over(),
         *rude(web, log, per_host),
         *too_often(web, log, limits, lost_leases),
@@ -49,11 +54,16 @@ def complaints(
     ]
 
 
-def wrong_records(web: KnownWeb, crawl: Command, limits: Limits = PRODUCT) -> list[str]:
+def wrong_records(
+    web: KnownWeb,
+    crawl: Command,
+    limits: Limits = PRODUCT,
+    instead: Mapping[str, tuple[State, str]] = NOTHING,
+) -> list[str]:
     expected = {
         url: (outcome.state, "" if outcome.code == OK else outcome.code)
         for url, outcome in web.expected(limits).items()
-    }
+    } | dict(instead)
     found = crawl.records()
     with crawl.reading() as db:
         twice = db.execute("SELECT url FROM record GROUP BY url HAVING count(*) > 1").fetchall()
@@ -73,8 +83,14 @@ def told(outcome: tuple[State, str]) -> str:
     return f"{outcome[0].name}({outcome[1]})"
 
 
-def wrong_items(web: KnownWeb, crawl: Command, limits: Limits = PRODUCT) -> list[str]:
+def wrong_items(
+    web: KnownWeb,
+    crawl: Command,
+    limits: Limits = PRODUCT,
+    instead: Mapping[str, tuple[State, str]] = NOTHING,
+) -> list[str]:
     expected, found = web.items(limits), crawl.items()
+    expected = {url: item for url, item in expected.items() if url not in instead}
     times = Counter(item["url"] for item in found)
     return [
         *(f"item lost: {url}" for url in expected.keys() - times.keys()),
@@ -126,3 +142,38 @@ def body_of(web: KnownWeb, url: str) -> bytes:
 def blob_of(crawl: Command, body: bytes) -> Path:
     kind, _, digest = key_of(BODY, body).partition("-")
     return crawl.state / "blobs" / kind / digest[:2] / digest[2:4] / digest
+
+
+def spare_page(web: KnownWeb) -> str:
+    """A page that links to others first, and that nothing would be lost without: all it links to is linked elsewhere too."""
+    nodes = web._graph.nodes
+    urls = {node.number: f"http://{web.hosts[node.host]}{node.path}" for node in nodes}
+    for number in nodes[0].links:
+        below = {link for link in nodes[number].links if nodes[link].layer > nodes[number].layer}
+        peers = [nodes[peer] for peer in nodes[0].links if peer not in {0, number}]
+        others = {link for peer in peers for link in peer.links}
+        if number and below and below <= others:
+            return urls[number]
+    raise AssertionError("this web has no spare page in its first layer: take another seed")
+
+
+def run_of(web: KnownWeb, folder: Path, handler: str, *more: str, before: str = "") -> Command:
+    """`gossamer run` of a spider that does what the plain crawl does, with these lines at the beginning of its handler."""
+    file = folder / "author.py"
+    lines = "\n".join(f"    {line}" for line in handler.splitlines())
+    file.write_text(
+        f"""
+from gossamer import Page, Spider
+{before}
+author = Spider("author", start={web.seeds!r})
+
+@author.page()
+def page(page: Page):
+{lines}
+    yield {{"url": page.url, "status": page.status, "title": page.title, "depth": page.depth}}
+    yield page.follow()
+""",
+        encoding="utf-8",
+    )
+    allow = [word for host in web.hosts for word in ("--allow", host)]
+    return Command(folder, ["run", str(file), *allow], [*QUICK, *more])

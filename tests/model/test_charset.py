@@ -6,9 +6,10 @@ import codecs
 import time
 
 import pytest
-from gossamer.model.charset import _CODECS, _LABELS, decode, encoding_for, percent_encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from gossamer.model.charset import _CODECS, _LABELS, decode, encoding_for, percent_encode
 
 TEXTS = {
     "gbk": "今天天气很好，我们去公园散步吧。中国人民共和国成立于一九四九年，首都是北京。",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gossamer.model.cookies import (
     MAX_AGE,
     MAX_DOMAINS,
@@ -13,8 +16,6 @@ from gossamer.model.cookies import (
     _moment,
     parse,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 NOW = 1_700_000_000.0
 URL = "https://www.example.com/shop/list?x=/y"

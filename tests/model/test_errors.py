@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from gossamer.model import errors
 from gossamer.model.errors import ExitCode, GossamerError, InvalidURL, exit_code
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gossamer.model.errors import InvalidURL
 from gossamer.model.redirects import Redirect, follow
 from gossamer.model.url import UrlOptions, canonical
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 HERE = "http://a.b/x/y"
 HEADERS = (

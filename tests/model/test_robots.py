@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gossamer.model.robots import (
     DEFAULT_LIFETIME,
     MAX_BYTES,
@@ -13,8 +16,6 @@ from gossamer.model.robots import (
     Unreachable,
     lifetime,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 AGENT = "gossamer"
 PRIVATE = "http://a.b/private/x"

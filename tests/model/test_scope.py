@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+
 from gossamer.model.errors import SettingsError
 from gossamer.model.scope import _REMEMBERED, Boundary, Scope, seed_hosts
 from gossamer.model.url import canonical, host_key

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
-from gossamer.model.traps import MAX_PATTERN, TrapLimits, pattern_of, trap
 from hypothesis import given
 from hypothesis import strategies as st
+
+from gossamer.model.traps import MAX_PATTERN, TrapLimits, pattern_of, trap
 
 
 @pytest.mark.parametrize(

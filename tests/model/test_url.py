@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gossamer.model.errors import InvalidURL
 from gossamer.model.url import (
     MAX_URL,
@@ -23,8 +26,6 @@ from gossamer.model.url import (
     site_of,
     within,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 
 def reason(url: str, base: str | None = None, options: UrlOptions | None = None) -> str:

@@ -29,7 +29,8 @@ class Ledger:
         self._delayed: list[Record] = []  # sorted by (due, id)
         self._leases: dict[int, Lease] = {}
         self._sessions: dict[str, Session] = {}
-        self._touched: set[Host] = set()  # hosts of which this call changed what their lanes are ready by
+        self._touched: set[Host] = set()  # hosts of which this call changed slots, row or closures
+        self._fed: set[Host] = set()  # hosts that got records to do
         self._last_record = self._last_lease = self._last_item = 0
 
     def _enter(self) -> None:
@@ -89,8 +90,9 @@ class Ledger:
     def _give_back(self, record: Record, delay: float = 0.0) -> None:
         """The record waits (again): in its queue, or until it is due. In a closed lane it ends instead."""
         record.state = State.PENDING
-        self._touched.add(record.lane.host)
+        self._fed.add(record.lane.host)
         if record.lane.closed:
+            self._touched.add(record.lane.host)
             self._end(record, *record.lane.closed)
         elif delay > 0:
             record.due = self._now + delay
@@ -198,8 +200,8 @@ class Ledger:
         return free_slots(host.row, self._asking(host))
 
     def _refresh(self, granted: AbstractSet[Host] = frozenset()) -> None:
-        """Say anew when each lane of the touched hosts may be leased from."""
-        for host in self._touched | granted:
+        """Say anew when each lane may be leased from, at the touched hosts, and where a lane that was fed has no time yet."""
+        for host in self._touched | granted | {host for host in self._fed if _has_sleeper(host)}:
             asking, new = self._asking(host), host in granted
             for lane in host.lanes:
                 wish, old = lane.task.spec.wish, lane.ready_at
@@ -207,3 +209,8 @@ class Ledger:
                 if lane.queue and not lane.closed:
                     lane.ready_at = ready_at(host.row, wish, asking, old, granted=new, now=self._now)
         self._touched.clear()
+        self._fed.clear()
+
+
+def _has_sleeper(host: Host) -> bool:
+    return any(lane.ready_at is None and lane.queue and not lane.closed for lane in host.lanes)

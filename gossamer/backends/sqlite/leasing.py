@@ -8,7 +8,15 @@ from functools import lru_cache
 import msgspec
 
 from gossamer.backends.sqlite.database import one
-from gossamer.backends.sqlite.ledger import HOST_OBJECT, LANE_COLUMNS, SEED_HOST, LaneRow, Ledger, TaskRow, text
+from gossamer.backends.sqlite.ledger import (
+    HOST_OBJECT,
+    LANE_COLUMNS,
+    SEED_HOST,
+    LaneRow,
+    Ledger,
+    TaskRow,
+    text,
+)
 from gossamer.backends.sqlite.pushing import end_closed, end_lane
 from gossamer.backends.sqlite.tasks import complete, retry_some
 from gossamer.model.hostrow import NO_LIMIT, Asking, free_slots, knows_robots, robots_url, view
@@ -143,7 +151,9 @@ class Granting:
 
     def _pages_left(self) -> float:
         task = self.task
-        return NO_LIMIT if task.spec.max_pages is None else task.spec.max_pages - task.pages - task.leased_pages
+        return (
+            NO_LIMIT if task.spec.max_pages is None else task.spec.max_pages - task.pages - task.leased_pages
+        )
 
     def _ready(self, most: int) -> list[tuple[LaneRow, Asking]]:
         """The lanes that are ready, longest first, each with what is asked of its host."""
@@ -197,7 +207,9 @@ class Granting:
         """Whether a ready lane was left only because the caller wanted no more."""
         if self._is_spent(lane):
             return True
-        return self._may_ask_robots(lane, asking) if self._lacks_robots(lane) else self._room(lane, asking) > 0
+        return (
+            self._may_ask_robots(lane, asking) if self._lacks_robots(lane) else self._room(lane, asking) > 0
+        )
 
     # The grants themselves
 
@@ -210,13 +222,30 @@ class Granting:
             row.robots_open = True
             row.open += 1
             answer.grants.append(
-                Grant(number + at, self.task.name, Kind.ROBOTS, robots_url(row), row.name, 0, 0, 0, b"", 0, 0, suspect=False)
+                Grant(
+                    number + at,
+                    self.task.name,
+                    Kind.ROBOTS,
+                    robots_url(row),
+                    row.name,
+                    0,
+                    0,
+                    0,
+                    b"",
+                    0,
+                    0,
+                    suspect=False,
+                )
             )
 
     def _grant_pages(self, answer: Leases) -> set[int]:
         """Grant what was picked; the hosts it is of."""
         ledger, task = self.ledger, self.task
-        heads = [head for at in range(0, len(self.picks), MOST_HOSTS) for head in self._heads(self.picks[at : at + MOST_HOSTS])]
+        heads = [
+            head
+            for at in range(0, len(self.picks), MOST_HOSTS)
+            for head in self._heads(self.picks[at : at + MOST_HOSTS])
+        ]
         if not heads:
             return set()
         ledger.db.execute(UNQUEUE, (task.id, text([(head.host, -head.priority, head.id) for head in heads])))
@@ -251,4 +280,6 @@ class Granting:
         sql = """INSERT INTO lease (session, record, task, host, kind)
                  SELECT ?, value ->> 0, ?, value ->> 1, value ->> 2 FROM json_each(?)"""
         self.ledger.db.execute(sql, (self.session, self.task.id, text(rows)))
-        return int(one(self.ledger.db, "SELECT seq FROM sqlite_sequence WHERE name = 'lease'")) - len(rows) + 1
+        return (
+            int(one(self.ledger.db, "SELECT seq FROM sqlite_sequence WHERE name = 'lease'")) - len(rows) + 1
+        )

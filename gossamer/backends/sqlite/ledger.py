@@ -201,7 +201,9 @@ class Ledger:
                 ready = None
                 if lane.pending > 0 and not lane.closed:
                     wish = self.task(lane.task).spec.wish
-                    ready = ready_at(self.hosts[host], wish, asking, lane.ready_at, granted=host in granted, now=self.now)
+                    ready = ready_at(
+                        self.hosts[host], wish, asking, lane.ready_at, granted=host in granted, now=self.now
+                    )
                 if ready != lane.ready_at:
                     changed.append((lane.host, lane.task, ready))
         return changed

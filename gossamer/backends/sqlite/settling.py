@@ -62,9 +62,15 @@ class Settling:
         for token in found:
             if token.session != session:
                 ledger.counts[token.task]["stale"] += 1
-        tokens = {token.number: token for token in found if token.session == session} if is_alive(db, session) else {}
+        tokens = (
+            {token.number: token for token in found if token.session == session}
+            if is_alive(db, session)
+            else {}
+        )
         if tokens:
-            db.execute("DELETE FROM lease WHERE number IN (SELECT value FROM json_each(?))", (text(list(tokens)),))
+            db.execute(
+                "DELETE FROM lease WHERE number IN (SELECT value FROM json_each(?))", (text(list(tokens)),)
+            )
         ledger.load_hosts({token.host for token in tokens.values()})
         for outcome in outcomes:
             held = tokens.pop(outcome.number, None)

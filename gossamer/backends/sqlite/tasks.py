@@ -41,7 +41,9 @@ def control(ledger: Ledger, name: str, command: Command, reason: str, spec: Task
     elif command is Command.UPDATE:
         if spec is None or spec.name != name:
             raise UsageError(
-                "An update needs the new spec of the same task", where=name, hint="pass spec= with the name of the task"
+                "An update needs the new spec of the same task",
+                where=name,
+                hint="pass spec= with the name of the task",
             )
         task.spec_text = text(spec)
     elif command is Command.RETRY_FAILED:
@@ -79,7 +81,9 @@ def complete(ledger: Ledger, task: TaskRow) -> None:
         return
     if task.spec.max_pages is not None and task.pages >= task.spec.max_pages:
         end_task(ledger, task, TaskState.COMPLETED, "max_pages")
-    elif task.terminal == task.discovered and not (task.seeding or task.retrying is not None or task.spec.keep_open):
+    elif task.terminal == task.discovered and not (
+        task.seeding or task.retrying is not None or task.spec.keep_open
+    ):
         end_task(ledger, task, TaskState.COMPLETED, "")
 
 
@@ -134,9 +138,10 @@ def forget(ledger: Ledger, name: str) -> None:
     task = ledger.named(name)
     if ledger.db.execute("SELECT 1 FROM lease WHERE task = ? LIMIT 1", (task.id,)).fetchone():
         raise IllegalChange(
-            f"The task {name!r} is being worked on", hint="stop its workers first (Ctrl-C, or `gossamer cancel`)"
+            f"The task {name!r} is being worked on",
+            hint="stop its workers first (Ctrl-C, or `gossamer cancel`)",
         )
     for table in ("lane", "record", "known", "queue", "delayed", "item", "cursor", "counter", "sample"):
-        ledger.db.execute(f"DELETE FROM {table} WHERE task = ?", (task.id,))  # noqa: S608  (names of this list only)
+        ledger.db.execute(f"DELETE FROM {table} WHERE task = ?", (task.id,))
     ledger.db.execute("DELETE FROM task WHERE id = ?", (task.id,))
     del ledger.tasks[task.id]

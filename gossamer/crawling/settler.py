@@ -95,8 +95,8 @@ class Settler:
         self._on_settled(batch, leases)
 
     async def flush(self) -> None:
-        """Settle all that waits, one batch after the other."""
-        while self._waiting:
+        """Settle all that waits, one batch after the other, and the one that is under way in `run`."""
+        while self._waiting or self._turn.locked():
             await self.settle_once()
 
     async def _push_ahead(self, batch: list[Outcome]) -> None:

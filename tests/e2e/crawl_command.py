@@ -114,6 +114,8 @@ class Command:
         if not self.database.exists():
             return Counter()
         with self.reading() as db:
+            if not one(db, "SELECT count(*) FROM sqlite_master WHERE name = 'lease'"):
+                return Counter()  # it was killed before it had made its tables
             found = db.execute(
                 "SELECT r.url FROM lease l JOIN record r ON r.id = l.record WHERE l.kind = ?", (int(Kind.PAGE),)
             )

@@ -98,7 +98,7 @@ def no_token_check() -> None:
     from gossamer.backends.sqlite.settling import Settling
 
     granted: dict[int, tuple[Any, ...]] = {}
-    insert, run = leasing.Granting.insert, Settling.run
+    insert, run = leasing.Granting._insert, Settling.run
 
     def remember(self: leasing.Granting, rows: list[tuple[Any, ...]]) -> int:
         first: int = insert(self, rows)
@@ -128,7 +128,7 @@ def no_token_check() -> None:
                 ledger.task(task_id).leased_pages += kind == 0
         run(self, session, outcomes, answer)
 
-    leasing.Granting.insert = remember  # type: ignore[method-assign, assignment]
+    leasing.Granting._insert = remember  # type: ignore[method-assign, assignment]
     Settling.run = believe  # type: ignore[method-assign]
 
 

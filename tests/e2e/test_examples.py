@@ -17,7 +17,18 @@ from gossamer.testing.web import Child, Shop, start_child
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PRODUCTS = 60
-QUICK = "--allow 127.0.0.1 --delay 0 -s retries=2 -s retry_delay=50ms --json --quiet".split()
+QUICK = [
+    "--allow",
+    "127.0.0.1",
+    "--delay",
+    "0",
+    "-s",
+    "retries=2",
+    "-s",
+    "retry_delay=50ms",
+    "--json",
+    "--quiet",
+]
 
 Items = list[dict[str, Any]]
 Run = Callable[..., tuple[int, dict[str, Any], Items]]

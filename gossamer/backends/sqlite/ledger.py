@@ -39,6 +39,7 @@ class TaskRow(msgspec.Struct, array_like=True):
     leased_pages: int
     pages: int
     items: int
+    lowest: int  # no record has a lower priority: what is found again at this one or below cannot rise
 
     @property
     def spec(self) -> TaskSpec:
@@ -79,7 +80,7 @@ class LaneRow(msgspec.Struct, array_like=True):
 
 
 TASK_COLUMNS = """id, name, spec, state, reason, json(iif(seeding, 'true', 'false')), retrying,
- closures, opened, ended, discovered, terminal, leased, leased_pages, pages, items"""
+ closures, opened, ended, discovered, terminal, leased, leased_pages, pages, items, lowest"""
 HOST_OBJECT = """json_object('id', h.id, 'name', h.name, 'scheme', h.scheme, 'open', h.open, 'next_turn', h.next_turn, 'last_sent', h.last_sent,
  'parked_until', h.parked_until, 'level', h.level, 'trouble', h.trouble, 'bad_since', h.bad_since, 'delay', h.delay,
  'latency', h.latency, 'crawl_delay', h.crawl_delay, 'robots_version', h.robots_version, 'robots_until', h.robots_until,
@@ -228,9 +229,9 @@ class Ledger:
             row = self.tasks[task_id]
             self.db.execute(
                 """UPDATE task SET spec = ?, state = ?, reason = ?, seeding = ?, retrying = ?, closures = ?, ended = ?,
-                     discovered = ?, terminal = ?, leased = ?, leased_pages = ?, pages = ?, items = ? WHERE id = ?""",
+                     discovered = ?, terminal = ?, leased = ?, leased_pages = ?, pages = ?, items = ?, lowest = ? WHERE id = ?""",
                 (row.spec_text, row.state.value, row.reason, row.seeding, row.retrying, row.closures, row.ended,
-                 row.discovered, row.terminal, row.leased, row.leased_pages, row.pages, row.items, row.id),
+                 row.discovered, row.terminal, row.leased, row.leased_pages, row.pages, row.items, row.lowest, row.id),
             )  # fmt: skip
         self.changed_tasks.clear()
 

@@ -124,6 +124,7 @@ class Settling:
             due = round(self.ledger.now + outcome.delay, 6) if outcome.delay > 0 else None
             request = None if outcome.request is None else outcome.request.decode()
             self.again.append((record, priority, due, int(outcome.burned), int(outcome.crashed), request))
+            task.lowest = min(task.lowest, priority)
             counts["retried"] += token.kind is not Kind.SEED
         if due is None:
             self.give_back(token, record, priority)

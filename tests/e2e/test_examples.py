@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -149,6 +150,20 @@ def test_login_with_a_wrong_password_reads_nothing(library: str, run: Run) -> No
     _, summary, items = run("login", "-a", f"site={library}", LIBRARY_PASSWORD="guessed")
 
     assert (summary["items"], items) == (0, [])
+
+
+def test_the_spider_of_the_readme_runs(shop: Child, tmp_path: Path) -> None:
+    """What a newcomer copies from README.md takes every product of the shop."""
+    [code] = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    (tmp_path / "my_shop.py").write_text(code.replace("http://127.0.0.1:8000/", shop.url), "utf-8")
+
+    command = [sys.executable, "-m", "gossamer.services.cli", "run", "my_shop.py", *QUICK]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    items = [json.loads(line) for line in (tmp_path / "shop.jsonl").read_text("utf-8").splitlines()]
+    assert (done.returncode, len(items)) == (0, PRODUCTS), done.stderr
+    assert all(item["name"] and item["price"] for item in items)
 
 
 def test_no_example_is_left_untried() -> None:

@@ -70,9 +70,9 @@ def push(
         ledger.changed_tasks.add(task.id)
         ledger.fed.update({ids[link.host] for _, links in batches for link in links})
     priorities = [row[6] for row in rows]
+    task.lowest = min(task.lowest, *priorities)
     if new < total and max(priorities) > task.lowest:
         raise_priorities(ledger, task, base)
-    task.lowest = min(task.lowest, *priorities)
     return new
 
 

@@ -33,6 +33,14 @@ def test_the_turn_counts_from_the_send_time_and_never_moves_back() -> None:
     assert row.next_turn == NOW + 3.0
 
 
+def test_anothers_delay_counts_from_the_last_send() -> None:
+    """A task that wishes a delay waits it out after a request of a task that wishes none."""
+    row = HostRow(name="a.test")
+    obey(row, HostOrder(), 2.0, NOW)
+    wish = Wish(delay=5.0)
+    assert ready_at(row, wish, [(wish, 0.0)], None, granted=False, now=NOW) == NOW + 3.0
+
+
 def test_parking_is_clamped_when_set_and_when_read() -> None:
     """Neither a server's wish nor a clock that leapt back parks a host for more than an hour."""
     row = HostRow(name="a.test")

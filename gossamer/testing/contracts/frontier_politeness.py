@@ -110,6 +110,20 @@ class PaceContract:
         await elapse(0.2)
         assert await take(frontier, session)
 
+    async def test_a_strict_task_waits_after_anothers_request(
+        self, frontier: Frontier, elapse: Elapse
+    ) -> None:
+        """A wished delay counts from the last send to the host, whichever task sent it and whatever turn it asked for."""
+        session = await begin(frontier, page())
+        grant = await take_one(frontier, session)
+        await begin(frontier, page(), name="strict", wish=Wish(delay=5.0, robots=False))
+        await settle(frontier, session, ordered(grant, 1.0, good=True))
+        answer = await frontier.lease(session, {"strict": 1})
+        assert answer.grants == []
+        assert answer.wait == pytest.approx(4.0)
+        await elapse(4.0)
+        assert len(await take(frontier, session, 1, "strict")) == 1
+
     async def test_what_was_not_sent_takes_no_turn(self, frontier: Frontier) -> None:
         """An attempt that sent nothing does not move the host's turn."""
         session = await begin(frontier, *pages(5))

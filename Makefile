@@ -44,7 +44,7 @@ format: .venv/.ready ## bring all files into the one format
 	@$(BIN)/ruff check --fix .
 
 docs: .venv/.ready ## build the documentation into site/
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: .venv/.ready .venv-peers/.ready ## measure against peers side by side; writes benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks.compare

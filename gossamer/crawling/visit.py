@@ -23,10 +23,11 @@ from gossamer.model.host import HostView
 from gossamer.model.order import own_of
 from gossamer.model.parking import parse_retry_after
 from gossamer.model.record import REDIRECTED, Grant, Outcome, Verdict
-from gossamer.model.redirects import MAX_HOPS, follow
+from gossamer.model.redirects import MAX_HOPS, Redirect, follow
 from gossamer.model.request import Request, decode
 from gossamer.ports.transport import Answer, Exchange, FetchError, Transport
 
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 RETRY_AFTER_STATUSES = frozenset({429, 503})
 
 
@@ -81,12 +82,41 @@ class Visits:
         request = decode(grant.url, grant.request, depth=grant.depth, priority=own)
         try:
             answer = await self.fetch(request, grant.host)
+            if answer.status in REDIRECTS:
+                answer = await self._with_its_cookie(request, grant.host, answer)
         except FetchError as error:
             return await self.failed(grant, view, request, error.code, error.detail)
         visited = await self.answered(grant, view, request, answer)
         counts = visited.outcome.counts
         visited.outcome.counts = {**counts, "bytes": answer.wire_bytes}
         return visited
+
+    async def _with_its_cookie(self, request: Request, host: str, answer: Answer) -> Answer:
+        """A redirect to itself that set a cookie is repeated in place, once: the cookie is what it was about."""
+        if (
+            not self.runtime.settings.cookies
+            or "cookies" in request.without
+            or answer.header("set-cookie") is None
+        ):
+            return answer
+        try:
+            hop = self._hop(request, answer)
+        except InvalidURL:
+            return answer
+        return await self.fetch(request, host) if hop is not None and hop.to_itself else answer
+
+    def _hop(self, request: Request, answer: Answer) -> Redirect | None:
+        headers = tuple(request.headers.items())
+        location = answer.header("location")
+        return follow(
+            answer.status,
+            request.method,
+            headers,
+            request.body,
+            request.url,
+            location,
+            options=self.runtime.outlinks.options,
+        )
 
     async def fetch(self, request: Request, host: str) -> Answer:
         """One exchange through the middlewares."""
@@ -117,7 +147,7 @@ class Visits:
         )
 
     async def answered(self, grant: Grant, view: HostView, request: Request, answer: Answer) -> Visited:
-        if 300 <= answer.status < 400 and answer.status != 304:
+        if answer.status in REDIRECTS:
             moved = self.redirected(grant, view, request, answer)
             if moved is not None:
                 return moved
@@ -146,10 +176,7 @@ class Visits:
         pace = self.runtime.pace
         order = pace.after(view, "", answer.latency, self._random.random(), retries=grant.retries)
         try:
-            hop = follow(
-                answer.status, request.method, tuple(request.headers.items()), request.body, request.url,
-                answer.header("location"), options=self.runtime.outlinks.options,
-            )  # fmt: skip
+            hop = self._hop(request, answer)
         except InvalidURL as error:
             return Visited(Outcome(grant.number, Verdict.FAILED, error.reason, host=order), answer.sent_at)
         if hop is None:

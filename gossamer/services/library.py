@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from gossamer.services.options import STATE
 from gossamer.services.progress import make_view
 from gossamer.services.running import Performance
 from gossamer.services.settings import load
-from gossamer.services.submission import spec_of
+from gossamer.services.submission import name_with, spec_of
 from gossamer.services.summary import Ending
 from gossamer.spiders import Spider
 
@@ -19,6 +20,7 @@ from gossamer.spiders import Spider
 async def run_spider(
     spider: Spider,
     *,
+    args: Mapping[str, Any] | None = None,
     state: Path | str = STATE,
     output: Path | str | None = None,
     fresh: bool = False,
@@ -30,8 +32,9 @@ async def run_spider(
     loaded: Settings = load(
         {**spider.settings, **settings}, file=None, env={}, cli={}, spider=spider.name
     ).settings
-    target = Path(output) if output is not None else Path(f"{spider.name}.jsonl")
-    spec = spec_of(spider.name, spider, loaded, target)
+    name = name_with(spider.name, sorted(args.items())) if args else spider.name
+    target = Path(output) if output is not None else Path(f"{name}.jsonl")
+    spec = spec_of(name, spider, loaded, target)
     view = make_view(quiet=quiet, stream=sys.stderr)
     with view:
         return await Performance(spider, spec, Path(state), target, view, fresh=fresh).run()

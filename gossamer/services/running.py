@@ -254,6 +254,10 @@ class Performance:
         if self.signals:
             for name in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(name, self.stop)
+        if runtime.settings.proxy:
+            log.warning(
+                "Behind a proxy only addresses that are written as numbers can be checked; names are the proxy's to refuse."
+            )
         if self.spider.hooks.started:
             links = links_of(runtime, await self.spider.call("started"))
             await frontier.push(self.spec.name, links)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
@@ -63,10 +64,19 @@ def hosts_of_seeds(spider: Spider, settings: Settings) -> tuple[tuple[str, ...],
             hint='say which: Spider(…, allow="example.com"), or --allow example.com',
         )
     ports = {key.rpartition(":")[2] for key in keys} | {"80", "443"}
-    private = set(settings.private_hosts)
-    eager = [f"{host}:{port}" for host in settings.private_hosts for port in ports]
-    eager += [key for key in keys if key.rpartition(":")[0] in private]
+    ours = [host for host in settings.private_hosts if is_this_machine(host)]
+    eager = [f"{host}:{port}" for host in ours for port in ports]
     return tuple(scope), tuple(dict.fromkeys(eager))
+
+
+def is_this_machine(host: str) -> bool:
+    """True for names and addresses that never leave this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def readable_seeds(spider: Spider) -> Iterable[str]:

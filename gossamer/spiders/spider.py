@@ -10,6 +10,7 @@ import importlib
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import ContextVar
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -188,15 +189,29 @@ class Spider:
 
         return try_page(self, url, html, **given)
 
-    async def run(self, *, args: Mapping[str, Any] | None = None, **settings: Any) -> Any:
-        """Crawl from here, in a script or a notebook: returns the summary. Settings stand over those of the spider."""
+    async def run(
+        self,
+        *,
+        args: Mapping[str, Any] | None = None,
+        state: Path | str = ".gossamer",
+        output: Path | str | None = None,
+        fresh: bool = False,
+        quiet: bool = True,
+        **settings: Any,
+    ) -> Any:
+        """Crawl from here, in a script or a notebook: returns the summary. Settings stand over those of the spider.
+
+        `state` is the folder that remembers the crawl, `output` the file of items (NAME.jsonl), `fresh` begins anew.
+        """
         checked = checked_settings(settings, where=f"{self.name}.run()")
         if args:
             self.use_args(args)
         # Spiders must be readable and testable without the rest, so no import of services may stand in this package.
         # Only this call, which an author makes in a finished program, needs them; the name is looked up at the last moment.
         library = importlib.import_module("gossamer.services.library")
-        return await library.run_spider(self, **checked)
+        return await library.run_spider(
+            self, args=args or {}, state=state, output=output, fresh=fresh, quiet=quiet, **checked
+        )
 
     def _hook(self, moment: Moment, function: F) -> F:
         self.hooks.at(moment).append(function)

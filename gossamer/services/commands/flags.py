@@ -40,7 +40,11 @@ class Flags:
     output: Annotated[
         Path | None,
         Parameter(
-            alias="-o", group=RESULTS, metavar="FILE.jsonl", help="Where items go; <task>.jsonl if not given."
+            alias="-o",
+            group=RESULTS,
+            metavar="FILE.jsonl",
+            allow_leading_hyphen=True,
+            help="Where items go, `-` for standard output; <task>.jsonl if not given.",
         ),
     ] = None
     as_json: Annotated[

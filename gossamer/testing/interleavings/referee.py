@@ -189,10 +189,12 @@ class Referee:
             raise Violation(f"{task}: not all that was new was discovered")
         if min(counters.values()) < 0:
             raise Violation(f"{task}: a counter is negative: {counters}")
-        for end in ENDS:
-            causes = sum([n for name, n in counters.items() if name.startswith(end + ":")])
-            if causes != counters[end]:
-                raise Violation(f"{task}: {end} is not the sum of its causes: {counters}")
+        causes = dict.fromkeys(ENDS, 0)
+        for name, n in counters.items():
+            if ":" in name:
+                causes[name[: name.index(":")]] += n
+        if any(causes[end] != counters[end] for end in ENDS):
+            raise Violation(f"{task}: an end is not the sum of its causes: {counters}")
         if view.state not in ENDED:
             leased = len([True for name, _ in self.out if name == task])
             if counters["leased"] != leased:

@@ -173,7 +173,7 @@ async def test_run_hands_the_spider_to_the_library(monkeypatch):
     calls = []
 
     async def run_spider(spider, **settings):
-        calls.append((spider, settings, spider.args.n))
+        calls.append((spider, spider.args.n, settings["args"], settings["allow"]))
         return "summary"
 
     library.run_spider = run_spider  # type: ignore[attr-defined]
@@ -181,7 +181,7 @@ async def test_run_hands_the_spider_to_the_library(monkeypatch):
     spider = Spider("x", args={"n": 1})
 
     assert await spider.run(args={"n": "5"}, allow="a.example") == "summary"
-    assert calls == [(spider, {"allow": ("a.example",)}, 5)]
+    assert calls == [(spider, 5, {"n": "5"}, ("a.example",))]
     with pytest.raises(SettingsError, match="did you mean allow"):
         await spider.run(alow="a.example")
 

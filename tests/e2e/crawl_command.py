@@ -117,7 +117,8 @@ class Command:
             if not one(db, "SELECT count(*) FROM sqlite_master WHERE name = 'lease'"):
                 return Counter()  # it was killed before it had made its tables
             found = db.execute(
-                "SELECT r.url FROM lease l JOIN record r ON r.id = l.record WHERE l.kind = ?", (int(Kind.PAGE),)
+                "SELECT r.url FROM lease l JOIN record r ON r.id = l.record WHERE l.kind = ?",
+                (int(Kind.PAGE),),
             )
             return Counter(url for (url,) in found)
 

@@ -22,9 +22,7 @@ NOTHING: Mapping[str, tuple[State, str]] = MappingProxyType({})
 def crawl_of(web: KnownWeb, folder: Path, *more: str, per_host: int = 4) -> Command:
     """The plain crawl of this web, with all of its hosts in scope."""
     allow = [word for host in web.hosts for word in ("--allow", host)]
-    return Command(
-        folder, ["crawl", *web.seeds, *allow], [*QUICK, "-s", f"per_host={per_host}", *more]
-    )
+    return Command(folder, ["crawl", *web.seeds, *allow], [*QUICK, "-s", f"per_host={per_host}", *more])
 
 
 def complaints(
@@ -119,7 +117,9 @@ def too_often(
         allowed.update({url: n for url, n in lost.items() if url in allowed})
     hits = log.hits_by_url()
     return [
-        f"refetched: {url} {hits[url]} times, {most} would do" for url, most in allowed.items() if hits[url] > most
+        f"refetched: {url} {hits[url]} times, {most} would do"
+        for url, most in allowed.items()
+        if hits[url] > most
     ]
 
 

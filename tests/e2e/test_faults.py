@@ -198,7 +198,9 @@ def test_a_foreign_database_is_left_alone(site: tuple[KnownWeb, Child], tmp_path
 # The author
 
 
-def test_a_wrong_setting_is_told_with_the_nearest_right_name(site: tuple[KnownWeb, Child], tmp_path: Path) -> None:
+def test_a_wrong_setting_is_told_with_the_nearest_right_name(
+    site: tuple[KnownWeb, Child], tmp_path: Path
+) -> None:
     """On the command line, in the environment and in a file: exit 1, the place, and what was meant."""
     web, _ = site
     crawl = crawl_of(web, tmp_path)
@@ -213,7 +215,9 @@ def test_a_wrong_setting_is_told_with_the_nearest_right_name(site: tuple[KnownWe
     assert not crawl.state.exists()
 
 
-def test_a_spider_that_is_no_python_is_told_with_its_line(site: tuple[KnownWeb, Child], tmp_path: Path) -> None:
+def test_a_spider_that_is_no_python_is_told_with_its_line(
+    site: tuple[KnownWeb, Child], tmp_path: Path
+) -> None:
     """A syntax error: the file, the line and the text of it, exit 1, and no state is made."""
     web, _ = site
     crawl = run_of(web, tmp_path, "if page.url")
@@ -276,7 +280,7 @@ def test_ctrl_c_drains(workers: str, tmp_path: Path) -> None:
         assert complaints(web, crawl, origin.log()) == []
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_ctrl_c_twice_leaves_at_once(workers: str, tmp_path: Path) -> None:
     """Twice: gone in less than the open pages would take, exit 130, and the same command goes on."""
     web = KnownWeb(15, pages=40, hosts=2, mix=Mix.plain(slow=0.3, slow_seconds=1.5))

@@ -21,6 +21,11 @@ from gossamer.testing.web import KnownWeb, Mix, serve_child
 SLOW = Mix.plain(latency=0.1)
 
 
+def both(plant: str) -> pytest.MarkDecorator:
+    """With the mistake, and (which the kill tests show too, so it is for patient people) without it."""
+    return pytest.mark.parametrize("plant", [plant, pytest.param("", marks=pytest.mark.slow)])
+
+
 def killed_and_resumed(
     folder: Path, plant: str, crash: str, *more: str, web: KnownWeb | None = None
 ) -> list[str]:
@@ -35,14 +40,14 @@ def killed_and_resumed(
         return complaints(web, crawl, origin.log(), per_host=2, lost_leases=lost, bodies=keeps)
 
 
-@pytest.mark.parametrize("plant", ["", "settle_before_the_blobs_are_safe"])
+@both("settle_before_the_blobs_are_safe")
 def test_bodies_written_after_their_settle_are_missed(plant: str, tmp_path: Path) -> None:
     """Killed before a body is stored, the right order has it fetched again; the wrong one has lost it."""
     found = killed_and_resumed(tmp_path, plant, "blobs.before:4", "-s", "keep_bodies=true")
     assert kinds(found) == ({"blob"} if plant else set())
 
 
-@pytest.mark.parametrize("plant", ["", "mark_before_enqueue"])
+@both("mark_before_enqueue")
 def test_links_marked_before_they_are_enqueued_are_missed(plant: str, tmp_path: Path) -> None:
     """Killed between the mark and the queue, links are known and will never be fetched."""
     found = killed_and_resumed(tmp_path, plant, "settle.begun:6")
@@ -50,14 +55,14 @@ def test_links_marked_before_they_are_enqueued_are_missed(plant: str, tmp_path: 
     assert bool(found) == bool(plant)
 
 
-@pytest.mark.parametrize("plant", ["", "cursor_before_the_items"])
+@both("cursor_before_the_items")
 def test_a_cursor_that_runs_ahead_of_its_sink_is_noticed(plant: str, tmp_path: Path) -> None:
     """Killed between cursor and write, the items of a batch are in neither the log nor the file."""
     found = killed_and_resumed(tmp_path, plant, "sink.before_write:2")
     assert kinds(found) == ({"item lost"} if plant else set())
 
 
-@pytest.mark.parametrize("plant", ["", "known_when_seen"])
+@both("known_when_seen")
 def test_links_remembered_when_they_are_seen_are_missed(plant: str, tmp_path: Path) -> None:
     """What a handler asked for before it raised must stay new to others who link to it."""
     web = KnownWeb(8, pages=50, hosts=2, mix=Mix.plain())

@@ -41,7 +41,10 @@ def start_until_it_ends(crawl: Command, *more: str) -> tuple[Ended, int]:
     raise AssertionError(f"it died {MOST_STARTS} times over one page:\n{ended.err}")
 
 
-@pytest.mark.parametrize("deed", DEADLY.values(), ids=DEADLY.keys())
+@pytest.mark.parametrize(
+    "deed",
+    [DEADLY["segfault"], *(pytest.param(DEADLY[name], marks=pytest.mark.slow) for name in ("exit", "kill"))],
+)
 def test_a_deadly_page_ends_one_process_and_three_children(deed: str, tmp_path: Path) -> None:
     """In a single process the first death ends the crawl; the same command again handles the page in children, and ends."""
     web = small_web(3)
@@ -80,9 +83,7 @@ def test_a_handler_that_never_comes_back_is_poison(workers: int, tmp_path: Path)
         poison = spare_page(web)
         crawl = run_of(web, tmp_path, on(poison, FOR_EVER), "-s", "handler_hard=0.6")
         ended = crawl.run("--workers", str(workers))
-        found = complaints(
-            web, crawl, origin.log(), instead={poison: POISON}, lost_leases=[every_page(web)]
-        )
+        found = complaints(web, crawl, origin.log(), instead={poison: POISON}, lost_leases=[every_page(web)])
         assert found == []
         assert ended.code == 3
         assert "has not come back" in ended.err
@@ -104,7 +105,8 @@ def test_a_handler_that_fills_memory_fails_alone(tmp_path: Path) -> None:
         assert ended.code == 3
 
 
-def test_a_fork_of_three_poisons_ends_with_all_others_read(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_crawl_with_three_poisons_ends_with_all_others_read(tmp_path: Path) -> None:
     """Several deadly pages, met at once: each is buried by its own deaths, and none by those of the others."""
     web = KnownWeb(7, pages=80, hosts=2, mix=Mix.plain(duplicate=0.05, latency=0.02))
     with serve_child(web) as origin:

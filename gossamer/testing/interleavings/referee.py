@@ -191,8 +191,9 @@ class Referee:
             raise Violation(f"{task}: a counter is negative: {counters}")
         causes = dict.fromkeys(ENDS, 0)
         for name, n in counters.items():
-            if ":" in name:
-                causes[name[: name.index(":")]] += n
+            end, colon, _ = name.partition(":")
+            if colon and end in causes:
+                causes[end] += n
         if any(causes[end] != counters[end] for end in ENDS):
             raise Violation(f"{task}: an end is not the sum of its causes: {counters}")
         if view.state not in ENDED:

@@ -36,7 +36,6 @@ from gossamer.model.record import Leases, Link, Outcome, Pushed, State
 from gossamer.model.task import Command, TaskSpec, TaskView
 
 SESSION_TTL = 10.0  # seconds without a beat after which a session is dead for ever
-MAX_PARKED = 3600.0  # no parking is read as longer than this, whatever a clock did
 KEPT_SAMPLES = 5  # examples kept per counter
 
 

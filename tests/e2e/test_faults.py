@@ -56,7 +56,9 @@ def goes_on(crawl: Command, web: KnownWeb, origin: Child, *lost: Counter[str]) -
 def mounted(folder: Path, size: str) -> Iterator[None]:
     """A disk of its own, so small that it fills up."""
     folder.mkdir(parents=True)
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder], capture_output=True)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder], check=False, capture_output=True
+    )
     if made.returncode:
         pytest.skip("only root may mount a small disk")
     try:
@@ -114,7 +116,7 @@ def read_only(folder: Path) -> Iterator[None]:
         yield
         folder.chmod(0o755)
         return
-    if subprocess.run(["mount", "--bind", folder, folder], capture_output=True).returncode:
+    if subprocess.run(["mount", "--bind", folder, folder], check=False, capture_output=True).returncode:
         pytest.skip("this root may not mount")
     try:
         subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
@@ -245,7 +247,7 @@ def test_a_spider_that_raises_is_told_with_its_line_and_retried_after_the_repair
 def run_plain(command: Command) -> Ended:
     """A command that has no output."""
     words = [sys.executable, "-m", "gossamer.services.cli", *command.words, "--state", str(command.state)]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=command.folder, timeout=30)
+    done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=command.folder, timeout=30)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 

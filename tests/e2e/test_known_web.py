@@ -58,8 +58,17 @@ def test_pages_that_hang_break_and_swell_end_with_their_cause(seed: int, tmp_pat
         ended = crawl.run()
         assert complaints(web, crawl, origin.log()) == []
         assert ended.code == 3
-    kinds = set(web.kinds().values())
-    assert {Kind.HANGING, Kind.LARGE, Kind.BROKEN, Kind.TRUNCATED, Kind.LIMITED, Kind.GBK} <= kinds
+    bad = {
+        Kind.HANGING,
+        Kind.LARGE,
+        Kind.BROKEN,
+        Kind.TRUNCATED,
+        Kind.LIMITED,
+        Kind.GBK,
+        Kind.LOOP,
+        Kind.TRAP,
+    }
+    assert len(bad & set(web.kinds().values())) >= 7, "this web is too tame to show anything"
 
 
 def test_a_web_of_plain_pages_completes_with_exit_code_0(tmp_path: Path) -> None:

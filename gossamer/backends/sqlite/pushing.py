@@ -68,7 +68,8 @@ def push(
         open_lanes(ledger, task, base)
         task.discovered += new
         ledger.changed_tasks.add(task.id)
-        ledger.fed.update({ids[link.host] for _, links in batches for link in links})
+        sql = "SELECT json_group_array(DISTINCT host) FROM record WHERE id >= ?"
+        ledger.fed.update(msgspec.json.decode(one(db, sql, base)))
     priorities = [row[6] for row in rows]
     task.lowest = min(task.lowest, *priorities)
     if new < total and max(priorities) > task.lowest:

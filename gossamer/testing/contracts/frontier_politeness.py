@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gossamer.model.host import HostOrder, RobotsOrder, Wish
+from gossamer.model.hostrow import MAX_PARKED
 from gossamer.model.record import Kind, Outcome, State, Verdict
 from gossamer.model.task import Command, TaskSpec
-from gossamer.ports.frontier import MAX_PARKED, Frontier
+from gossamer.ports.frontier import Frontier
 from gossamer.testing.contracts.frontier_steps import (
     HOST,
     RUDE,

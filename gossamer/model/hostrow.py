@@ -128,7 +128,8 @@ def ready_at(
 
 
 def robots_url(row: HostRow) -> str:
-    return f"{row.scheme}://{row.name}/robots.txt"
+    written = row.name.removesuffix({"https": ":443", "http": ":80"}.get(row.scheme, ""))
+    return f"{row.scheme}://{written}/robots.txt"
 
 
 def view(row: HostRow, now: float, *, robots: bool = False) -> HostView:

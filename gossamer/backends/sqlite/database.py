@@ -197,6 +197,11 @@ FAULTS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         "The state folder is not a folder",
         "name another one with --state",
     ),
+    (
+        ("disk i/o", "file too large", "input/output"),
+        "The disk refuses to write",
+        "check its space, quota and health, then run the same command again: nothing that was settled is lost",
+    ),
     (("locked",), "Another program holds the state file", "end it, or name another folder with --state"),
 )
 

@@ -53,6 +53,8 @@ bench-quick: .venv/.ready .venv-peers/.ready ## the same with small sites, to se
 	@$(BIN)/python -m benchmarks.compare --quick
 
 lock: ## renew the locked dependencies (hashes, no index address)
+	@uv pip compile benchmarks/requirements-peers.in --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-annotate --no-header --quiet -o benchmarks/requirements-peers.txt
 	@uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header --quiet -o requirements/dev.lock
 

@@ -60,7 +60,7 @@ def test_every_named_point_is_in_the_product() -> None:
 
 def test_a_dozen_kills_between_the_steps_of_the_commit(tmp_path: Path) -> None:
     """Killed after each step of the commit and at a few random moments, the crawl loses and doubles nothing."""
-    web = KnownWeb(21, pages=150, hosts=3, mix=Mix(latency=0.12))
+    web = KnownWeb(21, pages=200, hosts=3, mix=Mix(latency=0.2))
     with serve_child(web) as origin:
         crawl = crawl_of(web, tmp_path, *KEEP, per_host=PER_HOST)
         lost = kill_and_resume(crawl, moments(1, COMMIT, times=3))

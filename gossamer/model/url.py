@@ -125,29 +125,31 @@ def join_links(
     because browsers write the query of a link in it. A link to a fragment is the page itself: counted as "fragment".
     """
     base = canonical(base, options=options)
-    parsed_base: can_ada.URL | None = None
+    hrefs = list(hrefs)
     # Most links stay on their host: its origin is judged above and need not be looked at again.
     home = base[: base.find("/", 8) + 1] if options is None else "never:"
+    recalled: list[str | None] = [None] * len(hrefs)
+    if options is None and charset is None:
+        recalled = _read.recall(home[:-1], hrefs)
+        if None not in recalled:
+            return list(dict.fromkeys(recalled)), Counter()  # type: ignore[arg-type]  # mypy does not see that no None is left
     refused: Counter[str] = Counter()
     found: dict[str, None] = {}
-    for href in hrefs:
-        absolute = _absolute(home, href) if options is None and (charset is None or href.isascii()) else ""
-        known = _read.get(absolute) if absolute else None
+    parsed_base = can_ada.parse(base)
+    for href, known in zip(hrefs, recalled, strict=True):
         if known is not None:
             found[known] = None
         elif href.startswith(_INERT):
             refused["fragment" if href[0] == "#" else "scheme"] += 1
         else:
             try:
-                if parsed_base is None:
-                    parsed_base = can_ada.parse(base)
                 url = _join(parsed_base, href, home, charset, options)
             except InvalidURL as error:
                 refused[error.reason] += 1
             else:
                 found[url] = None
-                if absolute and len(absolute) <= _Memory.LONGEST:
-                    _read.put(absolute, url)
+                if options is None and charset is None:
+                    _read.keep(home[:-1], href, url)
     return list(found), refused
 
 
@@ -163,15 +165,8 @@ def _join(base: can_ada.URL, href: str, home: str, charset: str | None, options:
     return url
 
 
-def _absolute(home: str, href: str) -> str:
-    """The link as text that means the same on every page, if it is absolute or absolute on its host; else nothing."""
-    if href[:1] == "/":
-        return home[:-1] + href if href[1:2] not in _UNLIKE_A_PATH else ""
-    return href if href.startswith(_ABSOLUTE) else ""
-
-
 class _Memory:
-    """Absolute links → their canonical URLs, for the last hundred thousands of them."""
+    """Links that mean the same on every page of a host, and what they mean: the last hundred thousands of them."""
 
     __slots__ = ("_old", "_young")
 
@@ -182,18 +177,28 @@ class _Memory:
         self._young: dict[str, str] = {}
         self._old: dict[str, str] = {}
 
-    def get(self, absolute: str) -> str | None:
-        url = self._young.get(absolute)
-        if url is None and self._old:
-            url = self._old.get(absolute)
-            if url is not None:
-                self._young[absolute] = url
-        return url
+    def recall(self, origin: str, hrefs: list[str]) -> list[str | None]:
+        """What each link means where that is remembered; only links that are absolute, or absolute on their host, are."""
+        get = self._young.get
+        return [
+            get(origin + href)
+            if href[:1] == "/" and href[1:2] not in _UNLIKE_A_PATH
+            else get(href)
+            if href[:4] == "http"
+            else None
+            for href in hrefs
+        ]
 
-    def put(self, absolute: str, url: str) -> None:
+    def keep(self, origin: str, href: str, url: str) -> None:
+        if href[:1] == "/" and href[1:2] not in _UNLIKE_A_PATH:
+            href = origin + href
+        elif not href.startswith(_ABSOLUTE):
+            return
+        if len(href) > self.LONGEST:
+            return
         if len(self._young) >= self.HALF:
             self._old, self._young = self._young, {}
-        self._young[absolute] = url
+        self._young[href] = self._old.get(href, url)  # the same text object: its hash is known already
 
 
 _read = _Memory()

@@ -104,6 +104,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_params: Annotated[int, doc("A query with more parameters is a trap", ge=1)] = 20
 
     # What is done with it
+    max_waiting_items: Annotated[
+        int, doc("Items that may wait for a slow output before no more pages are fetched", ge=1)
+    ] = 1_000_000
     keep_bodies: Annotated[bool, doc("Keep page bodies as content-addressed blobs")] = False
     handler_soft: Annotated[float, doc("Seconds after which a handler that awaits is cancelled", gt=0)] = 60.0
     handler_hard: Annotated[

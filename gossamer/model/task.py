@@ -49,6 +49,9 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     wish: Wish = Wish()
     max_pages: int | None = None
     keep_open: bool = False  # never ends by itself; a push to it is always welcome
+    log_limit: int | None = (
+        None  # so many items in its log, waiting for their sinks, and nothing more is leased
+    )
     weight: int = 1
     priority: int = 0
 

@@ -19,7 +19,8 @@ What every backend keeps, and `gossamer.testing.contracts.frontier` tests:
 7. Item numbers follow commit order and are never reused.
 8. Commands are one row each. An ended task grants nothing and refuses settles; a push to it is refused.
 9. `give_up` ends what the host still has PENDING for that task by one order; what is pushed there later ends at once.
-10. A task is COMPLETED by the settle, or the SEEDED command, that leaves nothing PENDING and nothing LEASED.
+10. While the log of a task holds `log_limit` items or more, nothing of the task is granted: its slowest sink sets the pace.
+11. A task is COMPLETED by the settle, or the SEEDED command, that leaves nothing PENDING and nothing LEASED.
 
 All methods may be called concurrently from one event loop; a backend orders them itself.
 """

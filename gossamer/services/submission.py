@@ -42,6 +42,7 @@ def spec_of(name: str, spider: Spider, settings: Settings, output: Path) -> Task
         wish=wish_of(settings, eager),
         max_pages=settings.max_pages,
         keep_open=bool(spider.hooks.idle),
+        log_limit=settings.max_waiting_items,
     )
 
 

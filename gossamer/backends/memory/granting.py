@@ -19,11 +19,11 @@ class Granting(Ledger):
         wanted: list[Task] = []
         for name, n in want.items():
             task = self._task(name)
-            if task.state is TaskState.RUNNING:
+            if task.state is not TaskState.RUNNING:
+                answer.ended[name] = task.state.value
+            elif not task.log_is_full:
                 self._grant(session, task, n, answer)
                 wanted.append(task)
-            else:
-                answer.ended[name] = task.state.value
         answer.wait = min((self._wait(task) for task in wanted), default=None, key=_soonest)
         return answer
 

@@ -36,6 +36,10 @@ class Task:
         return self.state in ENDED
 
     @property
+    def log_is_full(self) -> bool:
+        return self.spec.log_limit is not None and len(self.items) >= self.spec.log_limit
+
+    @property
     def terminal(self) -> int:
         return self.counts["done"] + self.counts["failed"] + self.counts["skipped"]
 

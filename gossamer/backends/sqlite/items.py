@@ -47,7 +47,10 @@ def advance(ledger: Ledger, task: str, sink: str, number: int, state: bytes) -> 
            ON CONFLICT DO UPDATE SET number = excluded.number, state = excluded.state WHERE excluded.number >= cursor.number""",
         (row.id, sink, number, state),
     )
-    ledger.db.execute(
+    trimmed = ledger.db.execute(
         "DELETE FROM item WHERE task = ?1 AND number <= (SELECT min(number) FROM cursor WHERE task = ?1)",
         (row.id,),
-    )
+    ).rowcount
+    if trimmed:
+        row.logged -= trimmed
+        ledger.changed_tasks.add(row.id)

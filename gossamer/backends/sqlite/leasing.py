@@ -98,6 +98,8 @@ def lease(ledger: Ledger, session: str, want: Mapping[str, int], answer: Leases)
         if task.state is not TaskState.RUNNING:
             answer.ended[name] = task.state.value
             continue
+        if task.log_is_full:
+            continue
         granting = Granting(ledger, session, task, wanted)
         if wanted > 0:
             granting.run(answer)

@@ -40,6 +40,7 @@ class TaskRow(msgspec.Struct, array_like=True):
     pages: int
     items: int
     lowest: int  # no record has a lower priority: what is found again at this one or below cannot rise
+    logged: int  # items in the log
 
     @property
     def spec(self) -> TaskSpec:
@@ -48,6 +49,10 @@ class TaskRow(msgspec.Struct, array_like=True):
     @property
     def is_over(self) -> bool:
         return self.state in ENDED
+
+    @property
+    def log_is_full(self) -> bool:
+        return self.spec.log_limit is not None and self.logged >= self.spec.log_limit
 
     def view(self, now: float) -> TaskView:
         open_records = self.discovered - self.terminal
@@ -80,7 +85,7 @@ class LaneRow(msgspec.Struct, array_like=True):
 
 
 TASK_COLUMNS = """id, name, spec, state, reason, json(iif(seeding, 'true', 'false')), retrying,
- closures, opened, ended, discovered, terminal, leased, leased_pages, pages, items, lowest"""
+ closures, opened, ended, discovered, terminal, leased, leased_pages, pages, items, lowest, logged"""
 HOST_OBJECT = """json_object('id', h.id, 'name', h.name, 'scheme', h.scheme, 'open', h.open, 'next_turn', h.next_turn, 'last_sent', h.last_sent,
  'parked_until', h.parked_until, 'level', h.level, 'trouble', h.trouble, 'bad_since', h.bad_since, 'delay', h.delay,
  'latency', h.latency, 'crawl_delay', h.crawl_delay, 'robots_version', h.robots_version, 'robots_until', h.robots_until,
@@ -229,9 +234,11 @@ class Ledger:
             row = self.tasks[task_id]
             self.db.execute(
                 """UPDATE task SET spec = ?, state = ?, reason = ?, seeding = ?, retrying = ?, closures = ?, ended = ?,
-                     discovered = ?, terminal = ?, leased = ?, leased_pages = ?, pages = ?, items = ?, lowest = ? WHERE id = ?""",
+                     discovered = ?, terminal = ?, leased = ?, leased_pages = ?, pages = ?, items = ?, lowest = ?,
+                     logged = ? WHERE id = ?""",
                 (row.spec_text, row.state.value, row.reason, row.seeding, row.retrying, row.closures, row.ended,
-                 row.discovered, row.terminal, row.leased, row.leased_pages, row.pages, row.items, row.lowest, row.id),
+                 row.discovered, row.terminal, row.leased, row.leased_pages, row.pages, row.items, row.lowest, row.logged,
+                 row.id),
             )  # fmt: skip
         self.changed_tasks.clear()
 

@@ -180,6 +180,7 @@ class Settling:
                 (task.id, b"[" + b",".join(items) + b"]"),
             )
             task.items += len(items)
+            task.logged += len(items)
             ledger.changed_tasks.add(task.id)
         samples: list[tuple[str, str]] = []
         for _, outcome in settled:

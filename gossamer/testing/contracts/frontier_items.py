@@ -5,9 +5,19 @@ from __future__ import annotations
 from itertools import pairwise
 
 from gossamer.model.record import Outcome, Verdict
-from gossamer.model.task import Command
+from gossamer.model.task import Command, TaskState
 from gossamer.ports.frontier import Frontier
-from gossamer.testing.contracts.frontier_steps import begin, done, page, pages, retry, settle, take, take_one
+from gossamer.testing.contracts.frontier_steps import (
+    begin,
+    done,
+    page,
+    pages,
+    retry,
+    settle,
+    state,
+    take,
+    take_one,
+)
 
 ALL = 1_000
 
@@ -105,6 +115,28 @@ class ItemsContract:
         await frontier.advance("t", 0, "file", numbers[-1])
         later = await fill(frontier, 1, "later")
         assert later[0] > numbers[-1]
+
+    async def test_a_full_log_slows_the_leasing(self, frontier: Frontier) -> None:
+        """At the limit nothing more is granted, and robots are not asked for; what a sink takes makes room again."""
+        session = await begin(frontier, *pages(4), log_limit=2)
+        await frontier.cursor("t", 0, "file")
+        one, two = await take(frontier, session, 2)
+        answer = await settle(frontier, session, done(one, items=[b"{}"]), t=0)
+        assert answer.wait == 0.0
+        answer = await settle(frontier, session, done(two, items=[b"{}"]), t=5)
+        assert (answer.grants, answer.wait, answer.ended) == ([], None, {})
+        numbers = [number for number, _ in await frontier.read("t", 0, 0, ALL)]
+        await frontier.advance("t", 0, "file", numbers[0])
+        assert len(await take(frontier, session, 5)) == 2
+
+    async def test_a_full_log_stops_its_own_task_only(self, frontier: Frontier) -> None:
+        """Another task goes on, and what is leased already settles and completes the task."""
+        session = await begin(frontier, page(), seeded=True, log_limit=1)
+        grant = await take_one(frontier, session)
+        await begin(frontier, page("/other"), name="other")
+        await settle(frontier, session, done(grant, items=[b"{}", b"{}"]))
+        assert (await state(frontier)).state is TaskState.COMPLETED
+        assert len(await take(frontier, session, name="other")) == 1
 
     async def test_an_ended_task_keeps_its_log(self, frontier: Frontier) -> None:
         """Sinks read to the end whatever became of the task."""

@@ -39,7 +39,7 @@ class Play:
         self.transcript: list[Event] = []
         self.fresh: Sequence[Grant] = ()
         moves = ((self.push, 5), (self.settle, 10), (self.lease, 5), (self.wait, 4), (self.control, 2), (self.beat, 2),
-                 (self.reap, 2), (self.release, 1), (self.renew, 1), (self.sink, 1))  # fmt: skip
+                 (self.reap, 2), (self.release, 1), (self.renew, 1), (self.sink, 2))  # fmt: skip
         self.moves = [move for move, weight in moves for _ in range(weight)]
 
     @property
@@ -131,6 +131,7 @@ class Play:
     async def take(self, session: str, answer: Leases) -> None:
         await self.look()
         self.referee.granted(session, answer)
+        self.referee.check_full(answer, self.trimmed)
         self.fresh = answer.grants
 
     def want(self) -> dict[str, int]:
@@ -262,6 +263,18 @@ class Play:
                 raise Violation(f"the cursor of {name} at sink {sink} does not stand where it was put")
         self.say("sink", name, sink, stands, log)
 
+    async def empty_log(self, name: str) -> None:
+        """All sinks take what there is, so that a full log stops nobody."""
+        self.enter()
+        cursors = {sink: (await self.frontier.cursor(name, 0, sink))[0] for sink in ("a", "b")}
+        log = await self.frontier.read(name, 0, 0, 10_000)
+        self.referee.check_log(name, log, trimmed=self.trimmed.get(name, 0))
+        for sink, stands in cursors.items():
+            cursors[sink] = max([stands, *(number for number, _ in log)])
+            await self.frontier.advance(name, 0, sink, cursors[sink])
+        self.cursors[name] = cursors
+        self.trimmed[name] = max(self.trimmed.get(name, 0), min(cursors.values()))
+
     # Checks
 
     async def look(self) -> None:
@@ -323,6 +336,8 @@ class Play:
     async def work(self) -> bool:
         """One round of good work on all running tasks; False when nothing is left."""
         running = [view.spec.name for view in self.referee.state.values() if view.state is TaskState.RUNNING]
+        for name in running:
+            await self.empty_log(name)
         want = dict.fromkeys(running, 5)
         session = self.sessions[-1]
         outcomes = [_good(grant) for grant in self.referee.held_by(session)]

@@ -7,7 +7,7 @@ comparison with the twin is for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from gossamer.model.host import HostView
@@ -151,6 +151,20 @@ class Referee:
                     raise Violation(f"{grant.url} comes after one of lower priority")
                 last[place] = grant.priority
 
+    def check_full(self, answer: Leases, trimmed: Mapping[str, int]) -> None:
+        """A task whose log is full is granted nothing."""
+        for name in {grant.task for grant in answer.grants}:
+            limit = self.state[name].spec.log_limit
+            if limit is not None and self.waiting(name, trimmed.get(name, 0)) >= limit:
+                raise Violation(f"{name} is granted although its log is full")
+
+    def waiting(self, task: str, trimmed: int) -> int:
+        """Items of the task that not all sinks hold; a number that nobody has read yet is above what was trimmed."""
+        return sum(
+            name == task and self.numbers.get(at, trimmed + 1) > trimmed
+            for at, (name, *_) in enumerate(self.items)
+        )
+
     # What the store says of itself
 
     def check_hosts(self, hosts: dict[str, HostView], fresh: Sequence[Grant]) -> None:
@@ -226,12 +240,7 @@ class Referee:
     def check_log(self, task: str, log: Sequence[tuple[int, bytes]], trimmed: int) -> None:
         """The whole log, from behind what every sink holds."""
         self.check_items(task, log, trimmed)
-        gone = [
-            at
-            for at, (name, *_) in enumerate(self.items)
-            if name == task and self.numbers.get(at, trimmed + 1) <= trimmed
-        ]
-        kept = sum(name == task for name, *_ in self.items) - len(gone)
+        kept = self.waiting(task, trimmed)
         if kept != len(log):
             raise Violation(f"{task}: {kept} items are to be in the log, not {len(log)}")
 

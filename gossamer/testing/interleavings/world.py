@@ -93,6 +93,7 @@ class World:
             wish=wish,
             max_pages=dice.choice((2, 5, 8)) if dice.random() < 0.25 else None,
             keep_open=dice.random() < 0.1,
+            log_limit=dice.choice((2, 4)) if dice.random() < 0.2 else None,
         )
 
     def links(self, most: int) -> list[Link]:

@@ -123,6 +123,12 @@ def too_often(
     ]
 
 
+def refetched(web: KnownWeb, log: OriginLog, limits: Limits = PRODUCT) -> int:
+    """How many requests for pages there were beyond those of a crawl without faults."""
+    hits = log.hits_by_url()
+    return sum(max(hits[url] - most, 0) for url, most in web.requests(limits).items())
+
+
 def missing_bodies(web: KnownWeb, crawl: Command, limits: Limits = PRODUCT) -> list[str]:
     """Pages that are settled, and whose body is in no blob."""
     return [

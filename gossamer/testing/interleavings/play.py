@@ -284,6 +284,7 @@ class Play:
         """What must hold after every step; it is part of the transcript as well."""
         await self.look()
         for name in self.names:
+            self.referee.check_ended(name)
             counters = await self.frontier.counters(name)
             self.referee.check_counters(name, counters)
             self.say("counters", _untimed(self.referee.state[name]), {k: v for k, v in counters.items() if v})

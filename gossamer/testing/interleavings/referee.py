@@ -38,6 +38,7 @@ class Referee:
         self.turn: dict[str, float] = {}  # host → when it may be asked again
         self.robots_until: dict[str, float] = {}
         self.state: dict[str, TaskView] = {}
+        self.reviving: set[str] = set()  # tasks whose failed records come back with the next lease
 
     # What the calls did
 
@@ -102,6 +103,7 @@ class Referee:
 
     def forgive_failed(self, task: str) -> None:
         """Retry-failed: these may live again."""
+        self.reviving.add(task)
         for (name, url), (state, _) in list(self.terminal.items()):
             if name == task and state is State.FAILED:
                 del self.terminal[name, url]
@@ -109,6 +111,7 @@ class Referee:
     # What was granted
 
     def granted(self, session: str, answer: Leases) -> None:
+        self.reviving.clear()
         for grant in answer.grants:
             if grant.number <= self.last_number:
                 raise Violation(f"lease number {grant.number} does not rise")
@@ -191,6 +194,13 @@ class Referee:
                 paced = wish.delay > 0 or (host.delay or 0.0) > 0 or host.crawl_delay > 0
                 limit = min(limit, 1 if paced else wish.per_host)
         return limit
+
+    def check_ended(self, task: str) -> None:
+        """Whoever leaves nothing to do ends the task with it; nobody may have to ask again."""
+        view = self.state[task]
+        waits = view.seeding or view.spec.keep_open or task in self.reviving
+        if view.state is TaskState.RUNNING and view.terminal == view.discovered and not waits:
+            raise Violation(f"{task} has nothing left to do and has not ended")
 
     def check_counters(self, task: str, counters: dict[str, int]) -> None:
         """Everything that was discovered is somewhere, exactly once."""

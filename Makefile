@@ -52,10 +52,10 @@ bench: .venv/.ready .venv-peers/.ready ## measure against peers side by side; wr
 bench-quick: .venv/.ready .venv-peers/.ready ## the same with small sites, to see that it works
 	@$(BIN)/python -m benchmarks.compare --quick
 
-lock: ## renew the locked dependencies (hashes, no index address)
-	@uv pip compile benchmarks/requirements-peers.in --universal --python-version 3.11 --generate-hashes \
+lock: .venv/.ready ## renew the locked dependencies (hashes, no index address)
+	@$(BIN)/uv pip compile benchmarks/requirements-peers.in --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header --quiet -o benchmarks/requirements-peers.txt
-	@uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes \
+	@$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header --quiet -o requirements/dev.lock
 
 clean: ## remove what can be made again

@@ -11,8 +11,6 @@ import pycurl
 from gossamer.ports.transport import FetchCode, FetchError
 
 _TLS_CODES = frozenset((35, 51, 53, 54, 58, 59, 60, 64, 66, 77, 80, 82, 83, 90, 91, 98))
-UNDECODED_TAIL = pycurl.E_WRITE_ERROR
-"""Something follows the end of the coded data. (A refusal of our own gives the same result, and is known before.)"""
 _WEIRD_REPLY = 8
 _TOO_LARGE_HEADER = 100
 _PROXY = 97
@@ -29,7 +27,6 @@ _CODES: dict[int, FetchCode] = {
     pycurl.E_GOT_NOTHING: "incomplete",
     pycurl.E_SEND_ERROR: "reset",
     pycurl.E_RECV_ERROR: "reset",
-    UNDECODED_TAIL: "coding",
     pycurl.E_BAD_CONTENT_ENCODING: "coding",
     pycurl.E_FILESIZE_EXCEEDED: "too_large",
     _TOO_LARGE_HEADER: "header_limit",

@@ -15,6 +15,7 @@ from time import monotonic
 
 import pycurl
 
+from gossamer.backends.curl.decoding import Decoder, coded
 from gossamer.backends.curl.request import (
     check_exchange,
     check_literal,
@@ -40,6 +41,7 @@ class Handle:
     head: Head | None
     refusal: FetchError | None
     future: asyncio.Future[None] | None
+    _decoder: Decoder | None
 
     def __init__(self, guard: AddressGuard, ca_file: str, spoiled: set[tuple[str, int]]) -> None:
         self._guard = guard
@@ -48,6 +50,7 @@ class Handle:
         self._chunks: list[bytes] = []
         self._targeted = False
         self._insists = False
+        self._most = 0
         self.curl = curl = pycurl.Curl()
         set_for_ever(curl, ca_file)
         curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
@@ -70,7 +73,7 @@ class Handle:
             raise
         self._known = exchange
 
-    def answer(self, *, truncated: bool) -> Answer:
+    def answer(self) -> Answer:
         """What came, once libcurl has said that the exchange is over and well."""
         exchange, lines = self.exchange, self.lines
         head = self.head
@@ -79,9 +82,6 @@ class Handle:
         elif lines[-1] != b"\r\n" or len(lines) > exchange.caps.header_fields:
             count_fields(lines, sum(map(len, lines)), exchange.caps)
         getinfo = self.curl.getinfo
-        wire = getinfo(pycurl.SIZE_DOWNLOAD_T)
-        if wire > exchange.caps.wire:
-            raise FetchError("too_large", f"more than {exchange.caps.wire} bytes on the wire")
         chunks = self._chunks
         return Answer(
             head.status,
@@ -90,17 +90,17 @@ class Handle:
             self.sent_at,
             max(0.0, getinfo(pycurl.STARTTRANSFER_TIME) - getinfo(pycurl.PRETRANSFER_TIME)),
             monotonic() - self.started,
-            wire,
+            self.received,
             head.http_version,
             self.address,
-            truncated,
+            self._decoder is not None and not self._decoder.whole,
         )
 
     def release(self) -> None:
         """Let go of the exchange, so that an idle handle holds no page in memory."""
         self._chunks.clear()
         self.lines.clear()
-        self.head = self.refusal = None
+        self.head = self.refusal = self._decoder = None
         self.future = None
 
     def met_a_dead_connection(self) -> bool:
@@ -119,9 +119,9 @@ class Handle:
         self.again = False
         self.result = 0
 
-    def received(self) -> int:
-        """Body bytes that came over the wire so far."""
-        return int(self.curl.getinfo(pycurl.SIZE_DOWNLOAD_T))
+    def is_cut(self) -> bool:
+        """Whether the exchange was ended here, because only bytes behind the coded data were still to come."""
+        return self._decoder is not None and self._decoder.cut
 
     def headers_ended(self) -> bool:
         if self.head is not None:
@@ -145,6 +145,7 @@ class Handle:
         self.next_look = now + min(exchange.deadlines.connect, exchange.deadlines.total)
         self.window_start = inf
         self.window_bytes = 0
+        self.received = 0
 
     def _set(self, exchange: Exchange) -> None:
         curl, known = self.curl, self._known
@@ -175,19 +176,33 @@ class Handle:
                 curl.setopt(pycurl.HEADERFUNCTION, self.lines.append)
 
     def _on_body(self, chunk: bytes) -> int | None:
-        if self.head is None:
-            # The first bytes of the body: a head that breaks a rule ends the exchange and its connection here.
-            try:
-                self.head = read_head(self.lines, self.exchange.caps)
-            except FetchError as error:
-                self.refusal = error
-                return 0
-            exchange = self.exchange
-            self.window_start = now = monotonic()
-            window = 0.0 if exchange.caps.wire < exchange.caps.decoded else exchange.deadlines.min_rate_window
-            self.next_look = min(self.next_look, now + window)
+        """Keep what came. What breaks a rule or a cap ends the exchange and its connection here."""
+        try:
+            if self.head is None:
+                self._begin_body()
+            self._count(len(chunk))
+            if self._decoder is not None:
+                chunk = self._decoder.feed(chunk)
+        except FetchError as error:
+            self.refusal = error
+            return 0
         self._chunks.append(chunk)
-        return None
+        return 0 if self._decoder is not None and self._decoder.cut else None
+
+    def _begin_body(self) -> None:
+        exchange = self.exchange
+        caps = exchange.caps
+        self.head = head = read_head(self.lines, caps)
+        if head.codings:
+            self._decoder = coded(head.codings, caps.decoded)
+        self._most = caps.wire if self._decoder is not None else min(caps.wire, caps.decoded)
+        self.window_start = now = monotonic()
+        self.next_look = min(self.next_look, now + exchange.deadlines.min_rate_window)
+
+    def _count(self, length: int) -> None:
+        self.received += length
+        if self.received > self._most:
+            raise FetchError("too_large", f"more than {self._most} bytes")
 
     def _on_dial(self, _purpose: int, address: pycurl.CurlSockAddr) -> _Dialled | int:
         ip, scope = address.addr[0], address.addr[3] if len(address.addr) > 3 else 0

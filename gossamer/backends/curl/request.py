@@ -10,6 +10,7 @@ import re
 
 import pycurl
 
+from gossamer.backends.curl.decoding import ACCEPTED
 from gossamer.model.addresses import AddressGuard
 from gossamer.ports.transport import Exchange, FetchError
 
@@ -133,7 +134,7 @@ def set_route(curl: pycurl.Curl, exchange: Exchange) -> None:
     curl.setopt(pycurl.HTTP_VERSION, _VERSIONS[exchange.http_version])
     curl.setopt(pycurl.SSL_VERIFYPEER, 1 if exchange.verify_tls else 0)
     curl.setopt(pycurl.SSL_VERIFYHOST, 2 if exchange.verify_tls else 0)
-    curl.setopt(pycurl.MAXFILESIZE_LARGE, max(1, exchange.caps.decoded))
+    curl.setopt(pycurl.MAXFILESIZE_LARGE, max(1, exchange.caps.wire))
 
 
 def set_for_ever(curl: pycurl.Curl, ca_file: str) -> None:
@@ -146,7 +147,8 @@ def set_for_ever(curl: pycurl.Curl, ca_file: str) -> None:
         (pycurl.FOLLOWLOCATION, 0),
         (pycurl.HTTP09_ALLOWED, 0),
         (pycurl.PATH_AS_IS, 1),
-        (pycurl.ACCEPT_ENCODING, ""),
+        (pycurl.ACCEPT_ENCODING, ACCEPTED),
+        (pycurl.HTTP_CONTENT_DECODING, 0),
         (pycurl.USERAGENT, ""),
         (pycurl.HEADEROPT, pycurl.HEADER_SEPARATE),  # our fields are not for the proxy
         (_SUPPRESS_CONNECT_HEADERS, 1),

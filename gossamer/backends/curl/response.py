@@ -27,6 +27,8 @@ class Head(Struct, frozen=True, gc=False):
     status: int
     http_version: str
     headers: list[tuple[str, str]]
+    codings: Sequence[str] = ()
+    """The content codings in the order in which they were applied."""
 
 
 def read_head(lines: Sequence[bytes], caps: Caps) -> Head:
@@ -38,8 +40,9 @@ def read_head(lines: Sequence[bytes], caps: Caps) -> Head:
         if not raw:
             raise FetchError("incomplete", "the connection ended before the headers did")
     delicate = _DELICATE.findall(raw.lower())
+    codings: Sequence[str] = ()
     if delicate and delicate != _USUAL:
-        _refuse_ambiguity(raw.lower(), caps)
+        codings = _refuse_ambiguity(raw.lower(), caps)
     text_lines = raw.decode("latin-1").split("\r\n")
     if raw.count(b"\n") != len(text_lines) - 1:
         raise FetchError("protocol", "a header line does not end with CR LF")
@@ -51,7 +54,7 @@ def read_head(lines: Sequence[bytes], caps: Caps) -> Head:
     for line in text_lines[1:-2]:
         name, _, value = line.partition(":")
         headers.append((name, value.strip(" \t")))
-    return Head(status, version[5:], headers)
+    return Head(status, version[5:], headers, codings)
 
 
 def most_lines(caps: Caps) -> int:
@@ -92,15 +95,19 @@ def _final(lines: Sequence[bytes]) -> bytes:
     return b"".join(final)
 
 
-def _refuse_ambiguity(lower: bytes, caps: Caps) -> None:
-    """Judge a head, in lower case, that has something which may be read in more than one way."""
+def _refuse_ambiguity(lower: bytes, caps: Caps) -> list[str]:
+    """Judge a head, in lower case, that has something which may be read in more than one way; give its codings."""
     if any(name[-2:-1].isspace() for name in _DELICATE.findall(lower)):
         raise FetchError("protocol", "a blank stands before the colon of a header field")
-    codings = sum(1 for value in _CODINGS.findall(lower) for coding in value.split(b",") if coding.strip())
-    if codings > caps.codings:
-        raise FetchError("coding", f"{codings} content codings on each other, {caps.codings} are allowed")
+    named = b",".join(_CODINGS.findall(lower)).decode("latin-1").split(",")
+    codings = [coding for name in named if (coding := name.strip(" \t"))]
+    if len(codings) > caps.codings:
+        raise FetchError(
+            "coding", f"{len(codings)} content codings on each other, {caps.codings} are allowed"
+        )
     lengths = {length.strip() for value in _LENGTHS.findall(lower) for length in value.split(b",")}
     if len(lengths) > 1:
         raise FetchError("protocol", "several lengths are declared, and they differ")
     if lengths and b"\ntransfer-encoding:" in lower:
         raise FetchError("protocol", "both a length and a transfer coding are declared")
+    return codings

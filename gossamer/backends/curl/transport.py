@@ -12,7 +12,7 @@ from typing import Self
 import pycurl
 
 from gossamer.backends.curl.engine import Engine
-from gossamer.backends.curl.failures import UNDECODED_TAIL, failure
+from gossamer.backends.curl.failures import failure
 from gossamer.backends.curl.handle import Handle
 from gossamer.backends.curl.trust import find_ca_file
 from gossamer.backends.curl.watch import Watch
@@ -129,10 +129,9 @@ class CurlTransport:
         if handle.refusal is not None:
             raise handle.refusal
         # Zeros or a second member behind a complete gzip body: browsers show the page, so the beginning is an answer.
-        truncated = handle.result == UNDECODED_TAIL and handle.head is not None
-        if handle.result and not truncated:
+        if handle.result and not handle.is_cut():
             raise failure(handle.result, handle.text, proxied=handle.exchange.proxy is not None)
-        return handle.answer(truncated=truncated)
+        return handle.answer()
 
     def _on_end(self, curl: pycurl.Curl, result: int, text: str) -> None:
         """libcurl is through with an exchange, and the engine has taken its handle out."""

@@ -1,4 +1,4 @@
-"""Keeps the deadlines of all open exchanges, and the caps that libcurl does not keep.
+"""Keeps the deadlines of all open exchanges, and the caps on their heads.
 
 One timer looks at all of them several times a second, so an exchange that goes well costs one comparison instead of
 timers to set and cancel. A deadline is noticed at most one look late.
@@ -85,18 +85,13 @@ def judge(handle: Handle, now: float) -> FetchError | None:
 
 
 def _judge_body(handle: Handle, now: float) -> FetchError | None:
-    """The least rate, as a mean over each window, and the cap on the wire where it is the tighter one."""
-    exchange = handle.exchange
-    deadlines, caps = exchange.deadlines, exchange.caps
-    received = handle.received()
-    if received > caps.wire:
-        return FetchError("too_large", f"more than {caps.wire} bytes on the wire")
+    """The least rate, as a mean over each window."""
+    deadlines, received = handle.exchange.deadlines, handle.received
     if handle.window_start > now:
         handle.window_start, handle.window_bytes = now, received
     elif now - handle.window_start >= deadlines.min_rate_window:
         if received - handle.window_bytes < deadlines.min_rate * (now - handle.window_start):
             return FetchError("too_slow", f"less than {deadlines.min_rate} bytes per second")
         handle.window_start, handle.window_bytes = now, received
-    window_end = handle.window_start + deadlines.min_rate_window
-    handle.next_look = now if caps.wire < caps.decoded else window_end
+    handle.next_look = handle.window_start + deadlines.min_rate_window
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from selectolax.lexbor import LexborNode, SelectolaxError
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from gossamer.model.errors import UsageError
 
@@ -159,7 +159,7 @@ def inside(node: LexborNode, selector: str) -> list[LexborNode]:
     return found[1:] if found and found[0].mem_id == node.mem_id else found
 
 
-def select(tree: LexborNode, selector: str) -> list[LexborNode]:
+def select(tree: LexborNode | LexborHTMLParser, selector: str) -> list[LexborNode]:
     """The parser's `css`, with an error that names the selector."""
     try:
         return tree.css(selector)

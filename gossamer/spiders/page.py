@@ -11,8 +11,6 @@ from codecs import BOM_UTF8
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from selectolax.lexbor import LexborHTMLParser
-
 from gossamer.model.charset import decode, encoding_of
 from gossamer.model.errors import UsageError
 from gossamer.model.request import Request
@@ -20,8 +18,8 @@ from gossamer.model.url import UrlOptions, canonical, document_base, join_links
 from gossamer.spiders.body import looks_binary, read_json
 from gossamer.spiders.follow import LINKS, Follow, LinkOptions, hrefs_of, hrefs_of_xpath
 from gossamer.spiders.headers import Headers
-from gossamer.spiders.nodes import Node, Nodes, select
-from gossamer.spiders.parsing import parse
+from gossamer.spiders.nodes import Node, Nodes, select, text_of
+from gossamer.spiders.parsing import Tree, parse
 
 if TYPE_CHECKING:
     from parsel import Selector, SelectorList
@@ -66,7 +64,7 @@ class Page:
         self._text: str | None = None
         self._encoding: str | None = None
         self._is_html: bool | None = None
-        self._tree: LexborHTMLParser | None = None
+        self._tree: Tree | None = None
         self._base: str | None = None
         self._selector: Selector | None = None
         self._counts: dict[str, int] = {}
@@ -130,12 +128,13 @@ class Page:
 
     def css(self, selector: str) -> Nodes:
         """The elements that match a CSS selector, in the order of the page."""
-        return Nodes(select(self._parse(), selector))  # type: ignore[arg-type]  # parser and node share `css`
+        return Nodes(select(self._parse().html, selector))
 
     @property
     def title(self) -> str | None:
         """Text of the `<title>`; None if there is none."""
-        return self.css("title").text
+        title = self._parse().html.css_first("title")
+        return None if title is None else text_of(title)
 
     @property
     def selector(self) -> Selector:
@@ -229,7 +228,7 @@ class Page:
     def __repr__(self) -> str:
         return f"<Page {self.status} {self.url}>"
 
-    def _parse(self) -> LexborHTMLParser:
+    def _parse(self) -> Tree:
         if self._tree is None:
             self._tree = parse(self._source())
         return self._tree
@@ -242,7 +241,8 @@ class Page:
 
     def _document_base(self) -> str:
         if self._base is None:
-            bases = self._parse().css("base[href]") if self.is_html else ()
+            tree = self._parse() if self.is_html else None
+            bases = tree.html.css("base[href]") if tree is not None and tree.may_have_base else ()
             self._base = document_base(self.url, [node.attrs.get("href") or "" for node in bases])
         return self._base
 
@@ -265,4 +265,4 @@ class Page:
             return hrefs_of(css.raw)
         if css is None and not self.is_html:
             return []
-        return hrefs_of(self._parse().css(LINKS) if css is None else self.css(css).raw)
+        return hrefs_of(self._parse().html.css(LINKS) if css is None else self.css(css).raw)

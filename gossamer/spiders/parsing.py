@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import NamedTuple
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
@@ -31,8 +32,8 @@ _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 _FORMATTING = re.compile(
     rb"<(/?)(b|big|code|em|font|i|s|small|strike|strong|tt|u)([\s/][^>]*)?>", re.IGNORECASE
 )
-# The same with attributes, and perhaps a few others: looked for in a tenth of the time.
-_ADORNED = re.compile(rb"<[bcefistuBCEFISTU][a-zA-Z]{0,5}[\s/]")
+# The same with attributes, and perhaps a few others, <base> among them: looked for in a tenth of the time.
+_ADORNED = re.compile(rb"<[bcefistuBCEFISTU][a-zA-Z]{0,5}+[\s/]")
 _TAG = re.compile(rb"<(/?)([a-z][a-z0-9:-]*)")
 _ALIKE = 3  # equal formatting elements that are made again at most
 _BARE = 12 * _ALIKE  # formatting elements without attributes that can be made again, of all twelve names
@@ -52,19 +53,30 @@ class PageTooDeep(GossamerError):  # noqa: N818  (a fact about a page)
         super().__init__(f"The page is not parsed: {what}", hint="take what you need from page.text")
 
 
-def parse(source: bytes) -> LexborHTMLParser:
+class Tree(NamedTuple):
+    """A parsed page."""
+
+    html: LexborHTMLParser
+    may_have_base: bool
+    """False if it was seen on the way that no <base> is there, which saves looking at every element for one."""
+
+
+def parse(source: bytes) -> Tree:
     """The tree of a page in UTF-8; raises PageTooDeep."""
+    may_have_base = True
     if len(source) > FREE_BYTES and (tags := source.count(b"<")) > FREE_TAGS:
-        _check_formatting(source, tags)
+        adorned = _ADORNED.findall(source)
+        # With few different ones it need not be known whether they are closed.
+        if (_BARE + len(adorned)) * tags // 2 > MAX_COPIES:
+            _check_formatting(source, tags)
         if tags > SHALLOW_TAGS:
             _check_depth(source)
-    return LexborHTMLParser(source, options=_OPTIONS)
+        may_have_base = any(tag[:5].lower() == b"<base" for tag in adorned)
+    return Tree(LexborHTMLParser(source, options=_OPTIONS), may_have_base)
 
 
 def _check_formatting(source: bytes, tags: int) -> None:
     """Refuse a page in which many different formatting elements stay open over many blocks."""
-    if (_BARE + len(_ADORNED.findall(source))) * tags // 2 <= MAX_COPIES:
-        return  # there are not enough different ones, so whether they are closed need not be known
     left: Counter[bytes] = Counter()
     kinds: Counter[tuple[bytes, bytes]] = Counter()
     total = peak = 0

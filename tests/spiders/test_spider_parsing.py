@@ -53,14 +53,14 @@ HONEST = {
 @pytest.mark.parametrize("source", HONEST.values(), ids=HONEST.keys())
 def test_large_and_untidy_pages_are_parsed(source):
     """What real sites send, however careless, is no attack."""
-    assert parse(source).css("p, td, li, i")
+    assert parse(source).html.css("p, td, li, i")
 
 
 def test_below_the_bounds_the_worst_page_is_bearable():
     """What is not looked through at all stays within seconds, also on a busy machine."""
     worst = b"<div>" + b"".join(b"<font x=%d>" % n for n in range(740)) + b"</div>" + b"<div>x</div>" * 370
     began = time.perf_counter()
-    assert parse(worst).css("font")
+    assert parse(worst).html.css("font")
 
     assert time.perf_counter() - began < 10
 
@@ -72,3 +72,12 @@ def test_text_remains_of_a_page_that_is_not_parsed():
     assert "deep" in page.text
     with pytest.raises(PageTooDeep):
         page.css("a")
+
+
+@pytest.mark.parametrize("tag", [b'<base href="/other/">', b"<BaSe\nhref=/other/>", b"<base/href=/other/>"])
+def test_the_base_of_a_large_page_is_found_however_it_is_written(tag):
+    """Links of a page with very many tags are joined to its <base>, also in the body and in odd spelling."""
+    body = b"<html><body>" + tag + b"<p>x</p>" * 5_000 + b"<a href=leaf>l</a>"
+    page = Page(Request("https://shop.example/dir/"), headers={"content-type": "text/html"}, body=body)
+
+    assert page.links == ["https://shop.example/other/leaf"]

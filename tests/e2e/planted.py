@@ -21,10 +21,10 @@ def settle_before_the_blobs_are_safe() -> None:
     settle_batch = Settler._settle_batch
 
     async def body_last(self: Settler) -> None:
-        bodies, self._bodies = self._bodies, []
+        bodies, self._bodies = self._bodies, {}
         await settle_batch(self)
         if bodies and self._blobs is not None:
-            await self._blobs.put_many(bodies)
+            await self._blobs.put_many(list(bodies.values()))
 
     Settler._settle_batch = body_last  # type: ignore[method-assign]
 

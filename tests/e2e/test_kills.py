@@ -60,7 +60,7 @@ def test_every_named_point_is_in_the_product() -> None:
 
 def test_a_dozen_kills_between_the_steps_of_the_commit(tmp_path: Path) -> None:
     """Killed after each step of the commit and at a few random moments, the crawl loses and doubles nothing."""
-    web = KnownWeb(21, pages=200, hosts=3, mix=Mix(latency=0.2))
+    web = KnownWeb(21, pages=200, hosts=3, mix=Mix(latency=0.2, crawl_delay=0.03))
     with serve_child(web) as origin:
         crawl = crawl_of(web, tmp_path, *KEEP, per_host=PER_HOST)
         lost = kill_and_resume(crawl, moments(1, COMMIT, times=3))
@@ -76,7 +76,7 @@ def test_a_dozen_kills_between_the_steps_of_the_commit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_fifty_kills(seed: int, tmp_path: Path) -> None:
     """50 seeded moments, among them every named point: records, items, bodies and manners are those of an unharmed crawl."""
-    web = KnownWeb(30 + seed, pages=500, hosts=3, mix=Mix(latency=0.25))
+    web = KnownWeb(30 + seed, pages=500, hosts=3, mix=Mix(latency=0.25, crawl_delay=0.02))
     with serve_child(web) as origin:
         crawl = crawl_of(web, tmp_path, *KEEP, per_host=PER_HOST)
         lost = kill_and_resume(crawl, moments(seed, WHILE_IT_RUNS, times=49 - len(WHILE_IT_RUNS)))

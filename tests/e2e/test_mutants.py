@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from crawl_command import Command, finish
+from crawl_command import PATIENCE, Command, finish
 from known_truth import complaints, crawl_of, run_of, spare_page, wrong_records
 from test_poison import RAISE_AFTER_ALL, on
 
@@ -82,7 +82,11 @@ def test_a_settle_without_its_lease_is_noticed(plant: str, tmp_path: Path) -> No
         crawl = crawl_of(web, tmp_path, per_host=2)
         process = crawl.start("--workers", "2", plant=plant)
         lost = [asyncio.run(take_the_leases_away(crawl)) for _ in range(2)]
-        ended = finish(process)
+        try:
+            ended = finish(process, 20 if plant else PATIENCE)
+        except AssertionError:
+            assert plant, "without the mistake it ends"
+            return  # counters that are wrong may as well keep the crawl from ever ending
         assert ended.code == 0, ended.err
         assert sum(map(len, lost)) >= 3, "leases must be lost, or this shows nothing"
         found = complaints(web, crawl, origin.log(), per_host=100, lost_leases=lost * 2)

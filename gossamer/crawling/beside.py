@@ -2,6 +2,9 @@
 
 The host of the page is asked again only after its delay, and within its robots.txt. Another host would need a slot of its own,
 which only the frontier grants: such a page is followed, with what is known so far in `meta`.
+
+What the host says here counts like everything it says: a 429 parks it, and the next turn is counted from the last request.
+An exchange that fails raises in the handler; if the handler lets it, the page is tried again like one that failed itself.
 """
 
 from __future__ import annotations
@@ -9,40 +12,72 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gossamer.model.errors import UsageError
-from gossamer.model.host import HostView
+from gossamer.model.host import HostOrder, HostView
 from gossamer.model.record import Grant
 from gossamer.model.redirects import MAX_HOPS, follow
 from gossamer.model.request import Request
+from gossamer.model.retry import cause_of, code_of
 from gossamer.model.url import host_key
-from gossamer.ports.transport import Answer
+from gossamer.ports.transport import Answer, FetchError
 
 if TYPE_CHECKING:
-    from gossamer.crawling.visit import Visits
+    from gossamer.crawling.visit import Visited, Visits
+
+
+class AnsweredBadly(FetchError):  # noqa: N818  (a fact, like the error that it stands beside)
+    """The host answered, but with no page: a status that calls for another attempt (429, 5xx)."""
+
+    def __init__(self, code: str, url: str) -> None:
+        super().__init__(code, f"page.fetch of {url}")  # type: ignore[arg-type]
+
+
+class Beside:
+    """What a page's handler fetches beside it: one after the other, and what that means for the host."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.sent_at = 0.0
+        self.order: HostOrder | None = None
+        self.wire_bytes = 0
+
+    def heard(self, visits: Visits, view: HostView, code: str, answer: Answer | None) -> None:
+        """The end of one exchange: `answer` is None where there was none."""
+        latency = 0.0
+        if answer is not None:
+            self.sent_at = max(self.sent_at, answer.sent_at)
+            self.wire_bytes += answer.wire_bytes
+            latency = answer.latency
+        order = visits.order_after(view, code, latency, answer)
+        if order is not None and (self.order is None or order.park >= self.order.park):
+            self.order = order
+
+    def settled_with(self, visited: Visited) -> Visited:
+        """The page's own end, with the host's last turn and the worst that it said."""
+        outcome, sent_at, body = visited
+        ours = outcome.host
+        if self.order is not None and (ours is None or self.order.bad or self.order.turn > ours.turn):
+            give_up = ours.give_up if ours is not None else ""
+            outcome.host = msgspec.structs.replace(self.order, give_up=give_up or self.order.give_up)
+        outcome.counts = {**outcome.counts, "bytes": outcome.counts.get("bytes", 0) + self.wire_bytes}
+        return type(visited)(outcome, max(sent_at or 0.0, self.sent_at), body)
 
 
 async def fetch_beside(visits: Visits, request: Request, grant: Grant, view: HostView) -> Answer:
-    """The answer to `request`, following redirects in place. Raises UsageError for what must not be fetched so."""
-    runtime = visits.runtime
-    turns = visits.turns
+    """The answer to `request`, following redirects in place. Raises UsageError for what must not be fetched so, and FetchError
+    where there is no page to be had now."""
+    beside = visits.besides.setdefault(grant.number, Beside())
     for _ in range(MAX_HOPS + 1):
+        await _check(visits, request, grant, view)
         host = host_key(request.url)
-        if host != grant.host:
-            raise UsageError(
-                f"page.fetch may ask the page's own host only ({grant.host}), not {host}",
-                where=request.url,
-                hint="yield a Request with what you know so far in meta, and build the item in its handler",
-            )
-        if runtime.settings.robots:
-            rules = visits.rules.known(view) or await visits.rules.of(view)
-            if not rules.allowed(request.url, runtime.settings.user_agent):
-                raise UsageError("robots.txt forbids this page", where=request.url, hint="leave it out")
-        async with turns.setdefault(grant.number, asyncio.Lock()):
-            await asyncio.sleep(runtime.pace.gap(view))
-            answer = await visits.fetch(request, host)
+        async with beside.turn:
+            await asyncio.sleep(visits.runtime.pace.gap(view))
+            answer = await _exchange(visits, beside, request, host, view)
         hop = follow(
             answer.status, request.method, tuple(request.headers.items()), request.body, request.url,
-            answer.header("location"), options=runtime.outlinks.options,
+            answer.header("location"), options=visits.runtime.outlinks.options,
         )  # fmt: skip
         if hop is None:
             return answer
@@ -53,3 +88,32 @@ async def fetch_beside(visits: Visits, request: Request, grant: Grant, view: Hos
             body=None if hop.drop_body else request.body,
         )
     raise UsageError("More than 10 redirects", where=request.url, hint="check the page in a browser")
+
+
+async def _check(visits: Visits, request: Request, grant: Grant, view: HostView) -> None:
+    """Refuse what the page's slot does not cover, and what robots.txt forbids."""
+    host = host_key(request.url)
+    settings = visits.runtime.settings
+    if host != grant.host:
+        raise UsageError(
+            f"page.fetch may ask the page's own host only ({grant.host}), not {host}",
+            where=request.url,
+            hint="yield a Request with what you know so far in meta, and build the item in its handler",
+        )
+    if settings.robots:
+        rules = visits.rules.known(view) or await visits.rules.of(view)
+        if not rules.allowed(request.url, settings.user_agent):
+            raise UsageError("robots.txt forbids this page", where=request.url, hint="leave it out")
+
+
+async def _exchange(visits: Visits, beside: Beside, request: Request, host: str, view: HostView) -> Answer:
+    try:
+        answer = await visits.fetch(request, host)
+    except FetchError as error:
+        beside.heard(visits, view, error.code, None)
+        raise
+    code = code_of(answer.status)
+    beside.heard(visits, view, code, answer)
+    if code and cause_of(code).retry and not request.any_status:
+        raise AnsweredBadly(code, request.url)
+    return answer

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+from weakref import WeakKeyDictionary
 
 from gossamer.crawling.outlinks import Refusals
 from gossamer.crawling.runtime import Runtime
 from gossamer.model.record import Link
 from gossamer.model.request import Request
 from gossamer.model.task import Command, TaskEnded
+from gossamer.model.url import shown
 from gossamer.ports.clock import Clock
 from gossamer.ports.frontier import Frontier
-from gossamer.spiders.seeds import read_seeds
+from gossamer.spiders.seeds import Seed, read_seeds
 
 log = logging.getLogger("gossamer")
 
@@ -19,6 +24,15 @@ CHUNK = 1_000
 ENOUGH = 50_000  # pending records at which the source is not asked for more
 LOOK_AGAIN = 0.2
 TOLD = 5  # refused seeds that are told one by one
+
+# A seed that is refused becomes no record, so the store has nothing to count. Its account is kept here, as long as the
+# frontier is open that it was meant for.
+_accounts: WeakKeyDictionary[Frontier, dict[str, Refusals]] = WeakKeyDictionary()
+
+
+def refused_seeds(frontier: Frontier, task: str) -> Refusals:
+    """The seeds of this task that were refused since this frontier was opened: how many for each cause, with an example."""
+    return _accounts.setdefault(frontier, {}).setdefault(task, Refusals())
 
 
 class Feeder:
@@ -30,17 +44,17 @@ class Feeder:
         self._clock = clock
         self.pushed = 0
         self.refused = 0
+        self.refusals = refused_seeds(frontier, runtime.name)
 
     async def run(self) -> None:
         """Until the source ends; then the task may complete."""
-        chunk: list[Link] = []
         try:
-            async for seed in read_seeds(self._runtime.spider.start):
-                chunk += self._links(seed if isinstance(seed, Request) else Request(seed))
-                if len(chunk) >= CHUNK or self.pushed == 0:
-                    await self._push(chunk)
-                    chunk = []
-            await self._push(chunk)
+            async with contextlib.aclosing(in_chunks(read_seeds(self._runtime.spider.start))) as chunks:
+                async for seeds in chunks:
+                    links: list[Link] = []
+                    for seed in seeds:
+                        links += self._links(seed if isinstance(seed, Request) else Request(seed))
+                    await self._push(links)
             await self._frontier.control(self._runtime.name, Command.SEEDED)
         except TaskEnded:
             return  # a limit was reached, or it was cancelled: no more seeds are wanted
@@ -48,10 +62,12 @@ class Feeder:
     def _links(self, request: Request) -> list[Link]:
         refusals = Refusals()
         links = self._runtime.outlinks.of_request(request, 0, refusals)
-        for cause in refusals.counts:
+        for name, url in refusals.samples:
+            cause = name.partition(":")[2]
+            self.refusals.add(cause, shown(url))
             self.refused += 1
             if self.refused <= TOLD:
-                log.warning("seed refused (%s): %s", cause.partition(":")[2], request.url)
+                log.warning("seed refused (%s): %s", cause, shown(url))
         return links
 
     async def _push(self, links: list[Link]) -> None:
@@ -62,3 +78,34 @@ class Feeder:
         if answer.new:
             while (await self._frontier.counters(self._runtime.name))["pending"] > ENOUGH:
                 await self._clock.sleep(LOOK_AGAIN)
+
+
+async def in_chunks(seeds: AsyncIterator[Seed]) -> AsyncGenerator[list[Seed], None]:
+    """What is there, as soon as something is: one seed of a slow source, up to CHUNK of a quick one."""
+    waiting: asyncio.Queue[Seed | None] = asyncio.Queue(CHUNK)
+
+    async def read() -> None:
+        try:
+            async for seed in seeds:
+                await waiting.put(seed)
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            await waiting.put(None)
+            raise
+        await waiting.put(None)
+
+    reading = asyncio.create_task(read())
+    try:
+        more = True
+        while more:
+            chunk = [await waiting.get()]
+            while not waiting.empty():
+                chunk.append(waiting.get_nowait())
+            more = chunk[-1] is not None
+            if seeds_there := [seed for seed in chunk if seed is not None]:
+                yield seeds_there
+        await reading  # a source that failed says so here, after all that it gave is pushed
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)

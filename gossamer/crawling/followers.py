@@ -173,13 +173,13 @@ class SinkFollower:
                 return False
             self._noticed = max(noticed, len(items))
             state = await self._sink.write(items)
-            number = items[-1][0]
+            number = items[-1].number
             await self._log.advance(*self._cursor, number, state)
             self._number = number
             self._noticed = max(0, self._noticed - len(items))
             self.written += len(items)
             full = len(items) >= self._limit
-            mean = max(sum(len(item) for _, item in items) // len(items), 1)
+            mean = max(sum(len(item.data) for item in items) // len(items), 1)
             self._limit = min(max(BATCH_BYTES // mean, 1), BATCH)
             return full  # a batch that is not full had all there was: the next may gather
 

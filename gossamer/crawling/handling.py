@@ -7,7 +7,11 @@ the author's failure handler is told. A suspect's handler runs in a child proces
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections import Counter
+from collections.abc import Iterator
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,13 +23,14 @@ from gossamer.model import retry
 from gossamer.model.host import HostView
 from gossamer.model.record import Grant, Link, Outcome, Verdict
 from gossamer.model.request import Request
-from gossamer.ports.transport import Answer
+from gossamer.ports.transport import Answer, FetchError
 from gossamer.spiders.effects import Effects
 from gossamer.spiders.failing import HandlerFailed
 from gossamer.spiders.follow import Follow
 from gossamer.spiders.handling import handle_now
 from gossamer.spiders.hooks import Failure
 from gossamer.spiders.page import Page
+from gossamer.spiders.parsing import PageTooDeep
 
 if TYPE_CHECKING:
     from gossamer.crawling.runtime import Runtime
@@ -49,7 +54,8 @@ class Handling:
         self, visits: Visits, grant: Grant, view: HostView, request: Request, answer: Answer, outcome: Outcome
     ) -> Outcome:
         """The outcome with the handler's effects, or FAILED when the handler failed."""
-        if not 200 <= answer.status < 300 and not self._wanted(visits, request, answer):
+        is_page = 200 <= answer.status < 300 and outcome.verdict is Verdict.DONE
+        if not is_page and not self._wanted(visits, request, answer):
             return outcome
         if grant.suspect:
             return await self._handle_suspect(visits, grant, view, request, answer, outcome)
@@ -88,7 +94,8 @@ class Handling:
         ask: Fetch | None,
     ) -> Outcome:
         runtime = visits.runtime
-        page = self._page(visits, grant, view, request, answer, ask)
+        limit = SoftLimit(runtime.settings.handler_soft)
+        page = self._page(visits, grant, view, request, answer, ask, limit)
         try:
             self._pulse.enter(request.url)
             try:
@@ -96,7 +103,7 @@ class Handling:
             finally:
                 self._pulse.leave()
             if not isinstance(effects, Effects):
-                async with asyncio.timeout(runtime.settings.handler_soft):
+                async with limit:
                     effects = await effects
             self._pulse.enter(request.url)
             try:
@@ -104,10 +111,15 @@ class Handling:
             finally:
                 self._pulse.leave()
         except HandlerFailed as error:
-            return await self._give_up(visits, grant, request, outcome, "handler_error", str(error))
+            unanswered = fetch_error_in(error.__cause__)
+            if unanswered is not None:  # as if the page itself had failed so: it may be tried again
+                visited = await visits.failed(grant, view, request, unanswered.code, unanswered.detail)
+                return visited.outcome
+            code = "parse_error" if isinstance(error.__cause__, PageTooDeep) else "handler_error"
+            return await self._give_up(visits, grant, request, outcome, code, str(error))
         except TimeoutError:
-            limit = f"the handler took longer than handler_soft ({runtime.settings.handler_soft:g} s)"
-            return await self._give_up(visits, grant, request, outcome, "handler_timeout", limit)
+            told = f"the handler took longer than handler_soft ({runtime.settings.handler_soft:g} s)"
+            return await self._give_up(visits, grant, request, outcome, "handler_timeout", told)
 
     async def _give_up(
         self, visits: Visits, grant: Grant, request: Request, outcome: Outcome, code: str, detail: str
@@ -166,12 +178,14 @@ class Handling:
         request: Request,
         answer: Answer,
         ask: Fetch | None,
+        limit: SoftLimit,
     ) -> Page:
         async def fetch(wanted: Request) -> Page:
-            if ask is not None:
-                got = await ask(msgspec.json.encode(wanted))
-            else:
-                got = await visits.beside(wanted, grant, view)
+            with limit.suspended():
+                if ask is not None:
+                    got = await ask(msgspec.json.encode(wanted))
+                else:
+                    got = await visits.beside(wanted, grant, view)
             return self._read(visits, wanted, got, None)
 
         return self._read(visits, request, answer, fetch)
@@ -182,10 +196,58 @@ class Handling:
             status=answer.status,
             headers=answer.headers,
             body=answer.body,
+            truncated=answer.truncated,
             fetch=fetch,
             url_options=visits.runtime.outlinks.options,
             max_links=visits.runtime.settings.max_links,
         )
+
+
+class SoftLimit:
+    """The time that a handler may take for itself: what it waits for in `page.fetch` does not count, that has its own limits."""
+
+    def __init__(self, seconds: float) -> None:
+        self._timeout = asyncio.timeout(seconds)
+        self._seconds = seconds
+        self._left = seconds
+        self._waiting = 0
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._timeout.__aexit__(kind, error, trace)
+
+    @contextlib.contextmanager
+    def suspended(self) -> Iterator[None]:
+        """The clock stands still; any number of waits may overlap."""
+        now = asyncio.get_running_loop().time
+        if self._waiting == 0:
+            due = self._timeout.when()
+            self._left = self._seconds if due is None else due - now()
+            self._move(None)
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if self._waiting == 0:
+                self._move(now() + self._left)
+
+    def _move(self, when: float | None) -> None:
+        with contextlib.suppress(
+            RuntimeError
+        ):  # a wait that its handler left behind, when the time is over already
+            self._timeout.reschedule(when)
+
+
+def fetch_error_in(error: BaseException | None) -> FetchError | None:
+    """The failed exchange that a handler let pass, also out of a group of tasks."""
+    if isinstance(error, BaseExceptionGroup):
+        return next((found for inner in error.exceptions if (found := fetch_error_in(inner))), None)
+    return error if isinstance(error, FetchError) else None
 
 
 def conclude(runtime: Runtime, grant: Grant, effects: Effects, outcome: Outcome) -> Outcome:
@@ -199,12 +261,12 @@ def conclude(runtime: Runtime, grant: Grant, effects: Effects, outcome: Outcome)
         else:
             links += runtime.outlinks.of_request(wanted, depth, refusals)
     outcome.links = [*outcome.links, *links]
-    outcome.items = [item.data for item in effects.items]
+    outcome.items = [*outcome.items, *effects.items]
     if effects.dropped and runtime.spider.hooks.dropped:
         runtime.drops[grant.number] = effects
     for cause, n in effects.refused.items():
         refusals.counts[f"refused:{cause}"] += n
     if effects.counts or refusals.counts:
-        outcome.counts = {**outcome.counts, **effects.counts, **refusals.counts}
+        outcome.counts = dict(Counter(outcome.counts) + Counter(effects.counts) + refusals.counts)
         outcome.samples = [*outcome.samples, *effects.samples, *refusals.samples]
     return outcome

@@ -33,6 +33,7 @@ Surround = Callable[[Request, Send], Awaitable[Answer]]
 Fields = tuple[tuple[str, str], ...]
 
 CACHE, HEADERS, USER_AGENT, COOKIES = "cache", "headers", "user_agent", "cookies"
+CREDENTIALS = frozenset({"authorization", "cookie", "proxy-authorization"})
 STANDARD = frozenset({CACHE, HEADERS, USER_AGENT, COOKIES})
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
@@ -52,6 +53,8 @@ class Chain:
     ) -> None:
         self.headers = headers
         """What every request carries: the default headers and the user agent."""
+        self.headers_of_robots = tuple(field for field in headers if field[0].lower() not in CREDENTIALS)
+        """The same for a robots.txt, which is the same for everybody."""
         self.quick = not links
         self._links = tuple(links)
         self._names = tuple((name, value, name.lower()) for name, value in headers)

@@ -14,7 +14,7 @@ from gossamer.model.request import Request, encode
 from gossamer.model.scope import Boundary
 from gossamer.model.settings import Settings
 from gossamer.model.traps import TrapLimits, pattern_of, trap
-from gossamer.model.url import UrlOptions, canonical, fingerprint, fingerprint_of_key, host_key
+from gossamer.model.url import UrlOptions, canonical, fingerprint, fingerprint_of_key, host_key, shown
 from gossamer.spiders.follow import Follow
 
 PATTERNS_KEPT = 100_000  # URL patterns whose budgets are counted at once; the least used are forgotten
@@ -80,7 +80,7 @@ class Outlinks:
         try:
             url = canonical(request.url, options=self.options)
         except InvalidURL as error:
-            refusals.add(error.reason, request.url)
+            refusals.add(error.reason, shown(request.url))
             return []
         host = host_key(url)
         cause = self.refusal(url, host, depth)

@@ -1,49 +1,81 @@
-"""Who is stuck: a handler that never gives the loop back is seen from a thread, and its process is replaced.
+"""Who is stuck: author's code that never gives the loop back is seen from a thread, and its process is replaced.
 
-The loop tells when it enters and leaves an author's code; the thread only looks at the clock. What "replaced" means is the
-caller's: a worker under a supervisor just ends, a single one starts itself anew. The records it held become suspects.
+Whatever shows that the loop turns is noted with the time: a timer on the loop, and each page whose handler begins or ends (of
+many that are handled in one turn of the loop, each has the whole limit). The thread only looks at the clock. What "replaced"
+means is the caller's: a worker under a supervisor just ends, a single one starts itself anew. The records it held become suspects.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
 
 LOOK_EVERY = 0.5
+PAUSED = (
+    1.0  # seconds by which the thread itself may be late before the whole process was stopped, not its loop
+)
 
 
 class Pulse:
-    """Watches the hard time limit of handlers from beside the loop."""
+    """Watches the hard time limit of handlers, hooks and middlewares from beside the loop."""
 
     def __init__(self, limit: float, on_stuck: Callable[[str, float], None]) -> None:
         self._limit = limit
         self._on_stuck = on_stuck
-        self._entered: float | None = None
+        self._every = min(LOOK_EVERY, limit / 4)
+        self._moved = 0.0
         self._where = ""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
+        """Watch the loop that runs now; without one, only what is entered and not left."""
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._loop = None
+        else:
+            self._beat()
         self._thread = threading.Thread(target=self._watch, name="handler-watch", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         self._stop.set()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._thread is not None:
             self._thread.join()
 
     def enter(self, where: str) -> None:
         """The author's code begins, for this URL."""
         self._where = where
-        self._entered = time.monotonic()
+        self._moved = time.monotonic()
 
     def leave(self) -> None:
-        self._entered = None
+        self._where = ""
+        self._moved = time.monotonic()
+
+    def _beat(self) -> None:
+        self._moved = time.monotonic()
+        assert self._loop is not None
+        self._timer = self._loop.call_later(self._every, self._beat)
 
     def _watch(self) -> None:
-        while not self._stop.wait(min(LOOK_EVERY, self._limit / 4)):
-            entered = self._entered
-            if entered is not None and time.monotonic() - entered > self._limit:
-                self._on_stuck(self._where, time.monotonic() - entered)
+        looked = time.monotonic()
+        while not self._stop.wait(self._every):
+            before, looked = looked, time.monotonic()
+            if looked - before > self._every + PAUSED:
+                self._moved = looked
+            still = looked - self._moved
+            if still > self._limit and (self._where or self._loop is not None):
+                self._on_stuck(self._where or self._running(), still)
                 return
+
+    def _running(self) -> str:
+        """What the loop was given to do: visits bear the name of their URL."""
+        task = asyncio.current_task(self._loop) if self._loop is not None else None
+        return task.get_name() if task is not None else "the event loop"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
+
+from msgspec.structs import replace
 
 from gossamer.model.errors import InvalidURL
 from gossamer.model.host import HostOrder, HostView
 from gossamer.model.pace import Pace
+from gossamer.model.parking import parse_retry_after
 from gossamer.model.redirects import follow
 from gossamer.model.retry import code_of
 from gossamer.model.robots import RobotsRules, Unreachable
@@ -28,7 +33,10 @@ class Rules:
     def known(self, view: HostView) -> RobotsRules | None:
         """The rules of this version, if they are at hand."""
         kept = self._kept.get(view.host)
-        return kept[1] if kept is not None and kept[0] == view.robots_version else None
+        if kept is None or kept[0] != view.robots_version:
+            return None
+        self._kept.move_to_end(view.host)
+        return kept[1]
 
     async def of(self, view: HostView) -> RobotsRules:
         """The rules that the host's row holds."""
@@ -41,17 +49,28 @@ class Rules:
 
 
 async def learn(
-    exchange: Exchange, view: HostView, pace: Pace, transport: Transport, rand: float, wall: float
+    exchange: Exchange,
+    view: HostView,
+    pace: Pace,
+    transport: Transport,
+    rand: float,
+    wall: float,
+    is_private: Callable[[str], bool],
 ) -> tuple[HostOrder, float | None]:
-    """Fetch a robots.txt, through at most five redirects in place; the order for its host and when it was sent."""
-    from gossamer.model.parking import parse_retry_after
+    """Fetch a robots.txt, through at most five redirects in place; the order for its host and when it was last asked.
 
+    Each hop is judged by itself: that the first host was named at the keyboard opens no other one.
+    """
     sent_at: float | None = None
     url = exchange.url
     try:
         for _ in range(HOPS + 1):
-            answer = await transport.send(moved(exchange, url))
-            sent_at = sent_at if sent_at is not None else answer.sent_at
+            host = host_key(url)
+            if sent_at is not None and host == view.host:
+                await asyncio.sleep(pace.gap(view))
+            answer = await transport.send(replace(exchange, url=url, allow_private=is_private(host)))
+            if host == view.host:
+                sent_at = answer.sent_at
             target = redirected(answer, url)
             if target is None:
                 break
@@ -72,12 +91,6 @@ async def learn(
     return pace.robots_known(
         view, rules, answer.latency, rand, cache_control=answer.header("cache-control")
     ), sent_at
-
-
-def moved(exchange: Exchange, url: str) -> Exchange:
-    import msgspec
-
-    return exchange if url == exchange.url else msgspec.structs.replace(exchange, url=url)
 
 
 def redirected(answer: Answer, url: str) -> str | None:

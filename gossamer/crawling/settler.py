@@ -33,7 +33,7 @@ class Settler:
         self._on_settled = on_settled
         self._blobs = blobs
         self._waiting: list[Outcome] = []
-        self._bodies: list[bytes] = []
+        self._bodies: dict[int, bytes] = {}  # lease number → what its page answered, to be kept
         self._tasks: dict[int, str] = {}
         self._sent: dict[int, float] = {}
         self._wake = asyncio.Event()
@@ -54,7 +54,7 @@ class Settler:
             self._sent[outcome.number] = sent_at
         self._waiting.append(outcome)
         if body is not None:
-            self._bodies.append(body)
+            self._bodies[outcome.number] = body
         self._wake.set()
 
     def wake(self) -> None:
@@ -75,15 +75,13 @@ class Settler:
     async def _settle_batch(self) -> None:
         self._wake.clear()
         batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
-        bodies, self._bodies = self._bodies, []
         if self._waiting:
             self._wake.set()
         # Bodies first: a settled page must never name a blob that is not there. An orphan blob is harmless.
-        if bodies and self._blobs is not None:
-            await self._blobs.put_many(bodies)
+        await self._keep_bodies(batch)
         await self._push_ahead(batch)
         want = self._want()
-        if not batch and not any(want.values()):
+        if not batch and not want:
             return
         now = time.monotonic()
         for outcome in batch:
@@ -98,6 +96,13 @@ class Settler:
         """Settle all that waits, one batch after the other, and the one that is under way in `run`."""
         while self._waiting or self._turn.locked():
             await self.settle_once()
+
+    async def _keep_bodies(self, batch: list[Outcome]) -> None:
+        with_body = [outcome for outcome in batch if outcome.number in self._bodies]
+        bodies = [self._bodies.pop(outcome.number) for outcome in with_body]
+        if bodies and self._blobs is not None:
+            for outcome, key in zip(with_body, await self._blobs.put_many(bodies), strict=True):
+                outcome.body = key
 
     async def _push_ahead(self, batch: list[Outcome]) -> None:
         """A page with very many links must not make one long transaction: all but the last chunk go before it."""

@@ -13,22 +13,26 @@ from typing import NamedTuple
 
 import msgspec
 
+from gossamer.crawling.beside import Beside, fetch_beside
 from gossamer.crawling.handling import Handling
 from gossamer.crawling.outlinks import Refusals
 from gossamer.crawling.rules import Rules, learn
 from gossamer.crawling.runtime import Runtime
 from gossamer.model import retry
 from gossamer.model.errors import InvalidURL
-from gossamer.model.host import HostView
+from gossamer.model.host import HostOrder, HostView
 from gossamer.model.order import own_of
 from gossamer.model.parking import parse_retry_after
 from gossamer.model.record import REDIRECTED, Grant, Outcome, Verdict
 from gossamer.model.redirects import MAX_HOPS, Redirect, follow
 from gossamer.model.request import Request, decode
-from gossamer.ports.transport import Answer, Exchange, FetchError, Transport
+from gossamer.model.robots import MAX_BYTES
+from gossamer.ports.transport import Answer, Caps, Exchange, FetchError, Transport
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 RETRY_AFTER_STATUSES = frozenset({429, 503})
+# One byte more than is read, so that a file of just this size is known from the beginning of a longer one.
+ROBOTS_CAPS = Caps(wire=MAX_BYTES + 1, decoded=MAX_BYTES + 1, cut=True)
 
 
 class Visited(NamedTuple):
@@ -47,7 +51,7 @@ class Visits:
         self.transport = transport
         self.rules = rules
         self.handling = handling
-        self.turns: dict[int, asyncio.Lock] = {}  # lease number → its `page.fetch` calls, one after the other
+        self.besides: dict[int, Beside] = {}  # lease number → what its handler fetches by `page.fetch`
         self._random = random.Random()  # noqa: S311  (jitter, no secret)
 
     async def robots(self, grant: Grant, view: HostView) -> Visited:
@@ -55,15 +59,22 @@ class Visits:
         runtime = self.runtime
         exchange = Exchange(
             grant.url,
-            headers=runtime.chain.headers,
+            headers=runtime.chain.headers_of_robots,
             proxy=runtime.settings.proxy,
             deadlines=runtime.deadlines,
-            caps=runtime.caps,
+            caps=ROBOTS_CAPS,
             allow_private=runtime.is_private(grant.host),
             verify_tls=runtime.settings.verify_tls,
+            http_version=runtime.settings.http_version,
         )
         order, sent_at = await learn(
-            exchange, view, runtime.pace, self.transport, self._random.random(), time.time()
+            exchange,
+            view,
+            runtime.pace,
+            self.transport,
+            self._random.random(),
+            time.time(),
+            runtime.is_private,
         )
         if sent_at is None:
             sent_at = time.monotonic()
@@ -83,16 +94,23 @@ class Visits:
         try:
             answer = await self.fetch(request, grant.host)
             if answer.status in REDIRECTS:
-                answer = await self._with_its_cookie(request, grant.host, answer)
+                answer = await self._with_its_cookie(request, grant.host, view, answer)
         except FetchError as error:
             return await self.failed(grant, view, request, error.code, error.detail)
-        visited = await self.answered(grant, view, request, answer)
-        counts = visited.outcome.counts
-        visited.outcome.counts = {**counts, "bytes": answer.wire_bytes}
-        return visited
+        try:
+            visited = await self.answered(grant, view, request, answer)
+        finally:
+            beside = self.besides.pop(grant.number, None)
+        outcome = visited.outcome
+        outcome.counts = {**outcome.counts, "bytes": answer.wire_bytes}
+        if answer.truncated:
+            outcome.counts["truncated"] = 1
+            outcome.samples = [*outcome.samples, ("truncated", request.url[:500])]
+        return visited if beside is None else beside.settled_with(visited)
 
-    async def _with_its_cookie(self, request: Request, host: str, answer: Answer) -> Answer:
-        """A redirect to itself that set a cookie is repeated in place, once: the cookie is what it was about."""
+    async def _with_its_cookie(self, request: Request, host: str, view: HostView, answer: Answer) -> Answer:
+        """A redirect to itself that set a cookie is repeated in place, once, after the host's delay: the cookie is what it was
+        about."""
         if (
             not self.runtime.settings.cookies
             or "cookies" in request.without
@@ -103,7 +121,10 @@ class Visits:
             hop = self._hop(request, answer)
         except InvalidURL:
             return answer
-        return await self.fetch(request, host) if hop is not None and hop.to_itself else answer
+        if hop is None or not hop.to_itself:
+            return answer
+        await asyncio.sleep(self.runtime.pace.gap(view))
+        return await self.fetch(request, host)
 
     def _hop(self, request: Request, answer: Answer) -> Redirect | None:
         headers = tuple(request.headers.items())
@@ -150,14 +171,12 @@ class Visits:
         if answer.status in REDIRECTS:
             moved = self.redirected(grant, view, request, answer)
             if moved is not None:
+                if moved.outcome.verdict is Verdict.FAILED:
+                    await self.handling.failed(self, grant, request, moved.outcome, f"HTTP {answer.status}")
                 return moved
         code = retry.code_of(answer.status)
-        after = None
-        if answer.status in RETRY_AFTER_STATUSES:
-            after = parse_retry_after(answer.header("retry-after"), time.time())
-        order = self.runtime.pace.after(
-            view, code, answer.latency, self._random.random(), retries=grant.retries, retry_after=after
-        )
+        after = asked_to_wait(answer)
+        order = self.order_after(view, code, answer.latency, answer, retries=grant.retries)
         decision = retry.decide(
             code, grant.retries, self.runtime.settings, self._random.random(), retry_after=after, order=order
         )
@@ -165,11 +184,19 @@ class Visits:
             return Visited(again(grant, decision, order), answer.sent_at)
         outcome = Outcome(grant.number, decision.verdict, decision.code, host=order)
         body = answer.body if self.runtime.settings.keep_bodies and not code else None
-        if decision.verdict is Verdict.FAILED:
+        # An author may want what is no page, too: a 404 is one answer, a 500 is one after its last attempt.
+        outcome = await self.handling.handle(self, grant, view, request, answer, outcome)
+        if decision.verdict is Verdict.FAILED and outcome.code == decision.code:
             await self.handling.failed(self, grant, request, outcome, f"HTTP {answer.status}")
-        else:
-            outcome = await self.handling.handle(self, grant, view, request, answer, outcome)
         return Visited(outcome, answer.sent_at, body if outcome.verdict is Verdict.DONE else None)
+
+    def order_after(
+        self, view: HostView, code: str, latency: float, answer: Answer | None, *, retries: int = 0
+    ) -> HostOrder | None:
+        """What the end of one exchange means for its host."""
+        after = None if answer is None else asked_to_wait(answer)
+        rand = self._random.random()
+        return self.runtime.pace.after(view, code, latency, rand, retries=retries, retry_after=after)
 
     def redirected(self, grant: Grant, view: HostView, request: Request, answer: Answer) -> Visited | None:
         """A redirect is a link: the target is pushed, and this record is done. None if it leads nowhere."""
@@ -205,7 +232,7 @@ class Visits:
     async def failed(self, grant: Grant, view: HostView, request: Request, code: str, detail: str) -> Visited:
         """There was no answer: the host's pace, the page's budget, and at the end the author's failure handler."""
         now = time.monotonic()
-        order = self.runtime.pace.after(view, code, 0.0, self._random.random(), retries=grant.retries)
+        order = self.order_after(view, code, 0.0, None, retries=grant.retries)
         decision = retry.decide(
             code, grant.retries, self.runtime.settings, self._random.random(), order=order
         )
@@ -217,8 +244,6 @@ class Visits:
 
     async def beside(self, request: Request, grant: Grant, view: HostView) -> Answer:
         """`page.fetch`: another exchange in the slot that this page holds, after the host's delay, within robots."""
-        from gossamer.crawling.beside import fetch_beside
-
         return await fetch_beside(self, request, grant, view)
 
 
@@ -233,6 +258,13 @@ def again(grant: Grant, decision: retry.Decision, order: object) -> Outcome:
         crashed=decision.crashed,
         host=order,  # type: ignore[arg-type]
     )
+
+
+def asked_to_wait(answer: Answer) -> float | None:
+    """Seconds of a Retry-After, where the status gives it a meaning."""
+    if answer.status not in RETRY_AFTER_STATUSES:
+        return None
+    return parse_retry_after(answer.header("retry-after"), time.time())
 
 
 def same_origin(one: str, other: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
@@ -19,11 +20,11 @@ from gossamer.crawling.settler import Settler
 from gossamer.crawling.sharing import share
 from gossamer.crawling.visit import Visited, Visits
 from gossamer.model.host import HostView
-from gossamer.model.record import Grant, Kind, Leases, Outcome
+from gossamer.model.record import Grant, Kind, Leases, Outcome, Verdict
 from gossamer.model.task import SessionLost, TaskState
 from gossamer.ports.blobs import BlobStore
 from gossamer.ports.clock import Clock
-from gossamer.ports.frontier import SESSION_TTL, Frontier
+from gossamer.ports.frontier import Frontier
 from gossamer.ports.transport import Transport
 from gossamer.spiders.effects import Effects
 from gossamer.spiders.failing import HandlerFailed
@@ -32,7 +33,9 @@ log = logging.getLogger("gossamer")
 
 BEAT_EVERY = 2.0
 CLOSE_AFTER = 7.0  # without a confirmed beat for so long, the worker must not speak to any host
-LOOK_AGAIN = 0.5  # when nothing is in sight: others may push, settle, resume
+LOOK_AGAIN = (
+    0.5  # seconds at most between two looks at the store: others may push, settle, pause, resume, cancel
+)
 DRAIN = 25.0  # seconds that open exchanges are given when the worker is told to stop
 AHEAD = 2.0  # leases held beyond the open exchanges, as a share of them: what the settle in flight would make us wait for
 
@@ -84,7 +87,6 @@ class Worker:
         await self.frontier.reap()
         session = await self.frontier.open_session(self.name)
         settler = self._settler = Settler(self.frontier, session, self._want, self._settled, self._blobs)
-        self._confirmed = self.clock.now()
         loops = [
             asyncio.create_task(self._guarded(settler.run())),
             asyncio.create_task(self._guarded(self._beat(session))),
@@ -143,9 +145,13 @@ class Worker:
         """A settle is durable: remember its links, start what it granted."""
         stale = set(leases.stale)
         for outcome in outcomes:
-            if outcome.number not in stale:
-                self._acknowledge(outcome)
-            self._owner.pop(outcome.number, None)
+            runtime = self.runtimes.get(self._owner.pop(outcome.number, ""))
+            if runtime is None:
+                continue
+            if outcome.number in stale:
+                runtime.drops.pop(outcome.number, None)
+            else:
+                self._acknowledge(runtime, outcome)
         if self.on_settled is not None and outcomes:
             self.on_settled(outcomes)
         for name, state in leases.ended.items():
@@ -157,14 +163,10 @@ class Worker:
         if self._stopping:
             self._queue_back()
         self._start()
-        if not leases.grants:
-            self._look_again(leases.wait)
+        self._look_again(leases.wait)
         self._check_done()
 
-    def _acknowledge(self, outcome: Outcome) -> None:
-        runtime = self.runtimes.get(self._owner.get(outcome.number, ""))
-        if runtime is None:
-            return
+    def _acknowledge(self, runtime: Runtime, outcome: Outcome) -> None:
         runtime.outlinks.acknowledge(outcome.links)
         dropped = runtime.drops.pop(outcome.number, None)
         if dropped is not None:
@@ -180,20 +182,38 @@ class Worker:
             log.error("the hook for dropped items failed: %s", error)
 
     def _hear(self, name: str, state: TaskState) -> None:
-        """A task is not RUNNING any more."""
+        """A task is not RUNNING any more: nothing of it is begun; if it has ended, nothing is finished either."""
+        self._withdraw(lambda grant: grant.task == name)
         if state is TaskState.PAUSED:
             return
         self.ended[name] = state.value
         self.runtimes.pop(name, None)
-        for task, grant in list(self._open.items()):
+        for task, grant in self._open.items():
             if grant.task == name:
                 task.cancel()
-        self._queue = deque(entry for entry in self._queue if entry[0].task != name)
+
+    def _withdraw(self, which: Callable[[Grant], bool]) -> None:
+        """Give back leases that wait for their slot: their host was parked since, or their task is not to go on."""
+        keep: deque[tuple[Grant, HostView]] = deque()
+        for grant, view in self._queue:
+            if which(grant):
+                self._held[grant.task] -= 1
+                self._give_back(grant)
+            else:
+                keep.append((grant, view))
+        self._queue = keep
+
+    def _give_back(self, grant: Grant, sent_at: float | None = None) -> None:
+        if self._settler is not None and not self._stopping:
+            self._settler.add(grant.task, Outcome(grant.number, Verdict.RELEASE), sent_at)
 
     def _look_again(self, wait: float | None) -> None:
+        """Ask the store again when the next host is ready; and soon in any case, for a task may be ended or paused while all
+        that is open here hangs."""
         if self._timer is not None:
             self._timer.cancel()
-        delay = LOOK_AGAIN if wait is None else min(max(wait, 0.001), LOOK_AGAIN)
+        full = len(self._open) + len(self._queue) >= self._capacity
+        delay = LOOK_AGAIN if wait is None or full else min(max(wait, 0.001), LOOK_AGAIN)
         self._timer = asyncio.get_running_loop().call_later(delay, self.wake)
 
     # Visiting
@@ -201,7 +221,7 @@ class Worker:
     def _start(self) -> None:
         while self._queue and len(self._open) < self.concurrency:
             grant, view = self._queue.popleft()
-            task = asyncio.create_task(self._visit(grant, view))
+            task = asyncio.create_task(self._visit(grant, view), name=grant.url)
             self._open[task] = grant
             task.add_done_callback(self._finished)
 
@@ -213,6 +233,9 @@ class Worker:
             visited = await visits.page(grant, view)
         assert self._settler is not None
         self._settler.add(grant.task, visited.outcome, visited.sent_at, visited.body)
+        order = visited.outcome.host
+        if order is not None and order.park > 0:
+            self._withdraw(lambda other: other.host == grant.host)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         grant = self._open.pop(task)
@@ -222,6 +245,10 @@ class Worker:
             self._stopping = True
             self._done.set()
             return
+        if task.cancelled():
+            self._give_back(
+                grant, time.monotonic()
+            )  # its request may have gone out: the host's turn counts from now
         self._start()
         self._check_done()
 
@@ -236,23 +263,32 @@ class Worker:
     # Living and ending
 
     async def _beat(self, session: str) -> None:
-        """Confirm the session; without confirmation close every socket before the store gives the leases away."""
+        """Confirm the session, again and again. The store alone says whether it lives: after a halt of the whole machine it may."""
         while True:
             await self.clock.sleep(BEAT_EVERY)
-            asked = self.clock.now()
-            try:
-                async with asyncio.timeout(CLOSE_AFTER):
-                    alive = await self.frontier.beat(session)
-            except TimeoutError:
-                alive = False
-            if not alive or self.clock.now() - self._confirmed > SESSION_TTL:
+            if not await self._confirmed(session):
                 await self._abort(lambda _: True)
                 raise SessionLost(
                     f"{self.name} could not confirm its session in time, and its leases went to others",
                     hint="start it again; nothing is lost",
                 )
-            self._confirmed = asked
             await self.frontier.reap()
+
+    async def _confirmed(self, session: str) -> bool:
+        """Whether the session lives. While the store does not say, it may give the leases away: every socket is closed before."""
+        beat = asyncio.ensure_future(self.frontier.beat(session))
+        try:
+            await asyncio.wait({beat}, timeout=CLOSE_AFTER)
+            if not beat.done():
+                log.warning(
+                    "%s: the store has not answered for %g s; open exchanges are given up",
+                    self.name,
+                    CLOSE_AFTER,
+                )
+                await self._abort(lambda _: True)
+            return await beat
+        finally:
+            beat.cancel()
 
     def _queue_back(self) -> None:
         """Leases that were not begun go back with the session."""

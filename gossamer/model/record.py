@@ -9,10 +9,12 @@ verdict. The store applies an outcome whole or not at all.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 
 import msgspec
 
 from gossamer.model.host import HostOrder, HostView
+from gossamer.model.item import Item
 
 
 class Kind(IntEnum):
@@ -93,11 +95,20 @@ class Outcome(msgspec.Struct, gc=False):
     crashed: bool = False  # RETRY: a child process died over it
     request: bytes | None = None  # RETRY of a seed: the place reached
     links: list[Link] = []
-    items: list[bytes] = []  # each one JSON object
+    items: list[Item] = []
+    body: str | None = None  # the key of the blob that holds the page's body, durable before the settle
     counts: dict[str, int] = {}  # added to the task's counters
     samples: list[tuple[str, str]] = []  # (counter, example), a few of which are kept
     sent_ago: float | None = None  # seconds since the request went out; None: nothing was sent
     host: HostOrder | None = None
+
+
+class LoggedItem(NamedTuple):
+    """An item as the log gives it to sinks."""
+
+    number: int  # rises in commit order, never used again
+    data: bytes  # one JSON object
+    key: str | None = None  # what the author says it is known by over the whole task
 
 
 class Leases(msgspec.Struct):

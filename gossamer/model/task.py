@@ -47,7 +47,9 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     settings: bytes = b"{}"  # everything the worker needs, as JSON; opaque to the store
     wish: Wish = Wish()
-    max_pages: int | None = None
+    max_pages: int | None = None  # COMPLETED when so many are DONE
+    max_items: int | None = None  # COMPLETED when there are so many
+    max_errors: int | None = None  # FAILED when so many records are, since it was opened or last retried
     keep_open: bool = False  # never ends by itself; a push to it is always welcome
     log_limit: int | None = (
         None  # so many items in its log, waiting for their sinks, and nothing more is leased
@@ -61,7 +63,7 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True):
 
     spec: TaskSpec
     state: TaskState
-    reason: str = ""  # why it ended or paused: max_pages, errors, user …
+    reason: str = ""  # why it ended or paused: max_pages, max_errors, user …
     seeding: bool = True  # its seeds are not all pushed yet, so it cannot be complete
     opened_ago: float = 0.0
     ended_ago: float | None = None
@@ -80,8 +82,22 @@ class Command(StrEnum):
     CANCEL = "cancel"
     FINISH = "finish"  # a budget is reached: COMPLETED, what is left is CANCELLED(reason)
     FAIL = "fail"
-    RETRY_FAILED = "retry_failed"  # its FAILED records are PENDING again, with a fresh budget
+    RETRY_FAILED = "retry_failed"  # its FAILED records are PENDING again, with fresh budgets, max_errors too
     UPDATE = "update"  # wish, settings and budgets are replaced by those of the spec given
+
+
+def limit_reached(spec: TaskSpec, *, pages: int, items: int, errors: int) -> tuple[TaskState, str] | None:
+    """How a running task ends by its own limits, and the reason; None while it may go on.
+
+    Of two that are reached at once the bad news is told.
+    """
+    if spec.max_errors is not None and errors >= spec.max_errors:
+        return S.FAILED, "max_errors"
+    if spec.max_items is not None and items >= spec.max_items:
+        return S.COMPLETED, "max_items"
+    if spec.max_pages is not None and pages >= spec.max_pages:
+        return S.COMPLETED, "max_pages"
+    return None
 
 
 # The state that each command leads to; SEEDED and UPDATE change no state.

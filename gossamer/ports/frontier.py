@@ -18,9 +18,12 @@ What every backend keeps, and `gossamer.testing.contracts.frontier` tests:
 6. A stale token (settled, reaped, cancelled task, dead session) changes nothing, and is answered and counted.
 7. Item numbers follow commit order and are never reused.
 8. Commands are one row each. An ended task grants nothing and refuses settles; a push to it is refused.
-9. `give_up` ends what the host still has PENDING for that task by one order; what is pushed there later ends at once.
+9. `give_up` ends what the host still has PENDING for that task by one order; what is pushed there later ends at once. Some of
+   their URLs stay as samples.
 10. While the log of a task holds `log_limit` items or more, nothing of the task is granted: its slowest sink sets the pace.
 11. A task is COMPLETED by the settle, or the SEEDED command, that leaves nothing PENDING and nothing LEASED.
+12. The limits of a running task (`max_pages`, `max_items`, `max_errors`) end it with the outcome that reaches one; what comes behind
+    that in the same call is stale. So there are never more items than the limit and those of one page.
 
 All methods may be called concurrently from one event loop; a backend orders them itself.
 """
@@ -33,11 +36,12 @@ from typing import Protocol, Self
 import msgspec
 
 from gossamer.model.host import HostView
-from gossamer.model.record import Leases, Link, Outcome, Pushed, State
+from gossamer.model.record import Leases, Link, LoggedItem, Outcome, Pushed, State
 from gossamer.model.task import Command, TaskSpec, TaskView
 
 SESSION_TTL = 10.0  # seconds without a beat after which a session is dead for ever
 KEPT_SAMPLES = 5  # examples kept per counter
+SAMPLE_LENGTH = 300  # characters of a URL that becomes one
 
 
 class FrontierStore(Protocol):
@@ -92,8 +96,8 @@ class SessionStore(Protocol):
 class ItemLog(Protocol):
     """Items in commit order: an item is here if and only if its page is settled."""
 
-    async def read(self, task: str, partition: int, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """Up to `limit` items with numbers above `after`, as (number, JSON)."""
+    async def read(self, task: str, partition: int, after: int, limit: int) -> list[LoggedItem]:
+        """Up to `limit` items with numbers above `after`."""
 
     async def cursor(self, task: str, partition: int, sink: str) -> tuple[int, bytes]:
         """Where the sink stands: (number, its own state), registering it at (0, b"") when it is new."""
@@ -114,6 +118,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     crashes: int
     suspect: bool
     found_on: str  # URL of the record that pushed it; empty for a seed
+    body: str | None = None  # the key of the blob that holds what was answered, where it was kept
     due_in: float  # seconds until it may be leased; 0 when that is now or over
     host: HostView
 

@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-Items = Sequence[tuple[int, bytes]]
-"""(number in the log, one JSON object), in order."""
+from gossamer.model.record import LoggedItem
+
+Items = Sequence[LoggedItem]
+"""In the order of the log. A sink that can update uses the key, where there is one; others leave it alone."""
 
 
 class ItemSink(Protocol):

@@ -80,6 +80,8 @@ class Caps(Struct, frozen=True, gc=False):
     """Responses of the 1xx kind before the real one."""
     codings: int = 2
     """Content codings stacked on each other."""
+    cut: bool = False
+    """A body that passes its cap is cut there and answered as truncated, instead of refused."""
 
 
 class Exchange(Struct, frozen=True, gc=False):
@@ -121,7 +123,7 @@ class Answer(Struct, frozen=True, gc=False):
     address: str
     """The address dialled: the proxy's if one was used. For logs and politeness, never for error texts."""
     truncated: bool = False
-    """The body is a beginning only: what came behind it could not be decoded. One that passes a cap is an error."""
+    """The body is a beginning only: what came behind it could not be decoded, or passed a cap that cuts."""
 
     def header(self, name: str) -> str | None:
         """The first value of a field, whatever its case."""

@@ -29,7 +29,7 @@ ABOUT = Group("About", sort_key=4)
 COMMANDS: tuple[tuple[Callable[..., int], Group, str], ...] = (
     (crawl, CRAWL, "crawl URL... [OPTIONS]"),
     (run, CRAWL, "run FILE [-a NAME=VALUE]... [OPTIONS]"),
-    (tasks, STEER, "tasks [OPTIONS]"),
+    (tasks, STEER, "tasks [TASK] [OPTIONS]"),
     (explain, STEER, "explain TASK URL [OPTIONS]"),
     (pause, STEER, "pause TASK [OPTIONS]"),
     (resume, STEER, "resume TASK [OPTIONS]"),

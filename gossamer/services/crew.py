@@ -2,7 +2,8 @@
 
 The supervisor feeds seeds, brings items to their sinks, shows progress and keeps limits; the children only work. A child that
 is killed, or that ends itself because a handler hangs, is replaced; what it held goes back to the frontier at once, since its
-locks are gone with it. Children end with their supervisor, however that ends.
+locks are gone with it. A child that is alive and does nothing (it was stopped, the machine swaps) is known by its silence: it
+may hold the store's lock, so it is killed and replaced too. Children end with their supervisor, however that ends.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import logging
 import os
 import signal
 import sys
+import threading
+import time
 from typing import Any
 
 import msgspec
@@ -26,7 +29,11 @@ PR_SET_PDEATHSIG = 1
 STUCK = 86  # the exit code of a child whose handler hangs
 MOST_DEATHS = 20  # of one place in the crew within the time below: then something is wrong with all of them
 DEATHS_WITHIN = 60.0
-STOP_WITHIN = 28.0
+STOP_WITHIN = 28.0  # seconds that children have to finish what is open
+BEAT_EVERY = 1.0
+SILENT = (
+    5.0  # twice so many seconds without a beat, and a child is killed; the second time is for our own sleep
+)
 
 
 class Duty(msgspec.Struct, frozen=True):
@@ -62,8 +69,13 @@ class Crew:
         loop = asyncio.get_running_loop()
         deaths: list[float] = []
         while not self._stopping:
-            child = await self._start(place)
-            code = await child.wait()
+            child, heart = await self._start(place)
+            listening = asyncio.create_task(listen(heart, child))
+            try:
+                code = await child.wait()
+            finally:
+                listening.cancel()
+                await asyncio.gather(listening, return_exceptions=True)
             self._children.pop(place, None)
             if code == ExitCode.COMPLETED or self._stopping:
                 return
@@ -77,20 +89,30 @@ class Crew:
                 )
             await asyncio.sleep(min(0.05 * 2 ** len(deaths), 5.0))
 
-    async def _start(self, place: int) -> asyncio.subprocess.Process:
-        # A session of its own: Ctrl-C at the terminal reaches the supervisor, who tells the children in order.
-        child = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "gossamer.services.crew", self._duty, str(place), start_new_session=True
-        )
+    async def _start(self, place: int) -> tuple[asyncio.subprocess.Process, int]:
+        """A child, and the end of the pipe on which its heart is heard."""
+        heart, beats = os.pipe()
+        try:
+            # A session of its own: Ctrl-C at the terminal reaches the supervisor, who tells the children in order.
+            child = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "gossamer.services.crew", self._duty, str(place), str(beats),
+                start_new_session=True, pass_fds=[beats],
+            )  # fmt: skip
+        except BaseException:
+            os.close(heart)
+            raise
+        finally:
+            os.close(beats)
         self._children[place] = child
-        return child
+        return child, heart
 
     def stop(self) -> None:
-        """Let the children finish what is open."""
+        """Let the children finish what is open; those that cannot are killed, which loses nothing."""
         self._stopping = True
         for child in self._children.values():
             with contextlib.suppress(ProcessLookupError):
                 child.send_signal(signal.SIGTERM)
+        asyncio.get_running_loop().call_later(STOP_WITHIN, self.kill)
 
     def kill(self) -> None:
         """End them at once, which loses nothing."""
@@ -98,6 +120,40 @@ class Crew:
         for child in self._children.values():
             with contextlib.suppress(ProcessLookupError):
                 child.kill()
+
+
+async def listen(heart: int, child: asyncio.subprocess.Process) -> None:
+    """Kill the child when its heart stands still."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    pipe, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(heart, "rb", 0)
+    )
+    silent = 0
+    try:
+        while silent < 2:
+            try:
+                async with asyncio.timeout(SILENT):
+                    if not await reader.read(1024):
+                        return
+                silent = 0
+            except TimeoutError:
+                silent += 1
+        log.warning(
+            "a worker (process %d) has given no sign of life for %g s and is ended", child.pid, 2 * SILENT
+        )
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+    finally:
+        pipe.close()
+
+
+def beat(beats: int) -> None:
+    """Let the supervisor hear that this process is scheduled; what its loop does is the pulse's to watch."""
+    with contextlib.suppress(OSError):  # the supervisor is gone: the kernel ends us
+        while True:
+            os.write(beats, b".")
+            time.sleep(BEAT_EVERY)
 
 
 def told(code: int) -> str:
@@ -149,6 +205,7 @@ def main(argv: list[str]) -> int:
     if os.getppid() != duty.parent:
         return int(ExitCode.COMPLETED)  # the supervisor went away before we could be told
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=beat, args=(int(argv[2]),), name="heart", daemon=True).start()
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     try:
         run_loop(work(duty, int(argv[1])))

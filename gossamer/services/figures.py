@@ -69,7 +69,7 @@ def plain(text: str) -> str:
 
 def causes(codes: dict[str, int], most: int = 5) -> str:
     """`http_503 2 · timeout 1`, the most frequent first."""
-    ranked = sorted((item for item in codes.items() if item[1] > 0), key=lambda item: (-item[1], item[0]))
+    ranked = sorted((item for item in codes.items() if item[1]), key=lambda item: (-item[1], item[0]))
     said = [f"{plain(code)} {number:,}" for code, number in ranked[:most]]
     if len(ranked) > most:
         said.append(f"{len(ranked) - most} more")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from gossamer.model.settings import Settings
 from gossamer.services.options import STATE
 from gossamer.services.progress import make_view
 from gossamer.services.running import Performance
-from gossamer.services.settings import load
+from gossamer.services.settings import Given, find_file, load
 from gossamer.services.submission import name_with, spec_of
 from gossamer.services.summary import Ending
 from gossamer.spiders import Spider
@@ -28,9 +29,15 @@ async def run_spider(
     **settings: Any,
 ) -> Ending:
     """Run in the caller's event loop, in this process; signals stay the caller's. The hard limit of handlers is only
-    reported here: a notebook cannot be replaced."""
+    reported here: a notebook cannot be replaced.
+
+    Settings have the order that they have everywhere; what is given here takes the place of the command line."""
     loaded: Settings = load(
-        {**spider.settings, **settings}, file=None, env={}, cli={}, spider=spider.name
+        spider.settings,
+        file=find_file(),
+        env=os.environ,
+        cli={name: Given(value, f"{spider.name}.run({name}=…)") for name, value in settings.items()},
+        spider=spider.name,
     ).settings
     name = name_with(spider.name, sorted(args.items())) if args else spider.name
     target = Path(output) if output is not None else Path(f"{name}.jsonl")

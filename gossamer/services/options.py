@@ -7,12 +7,13 @@ notebook or another service in the same way as from a terminal.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # keeps `gossamer --help` free of msgspec and the settings
+    from gossamer.model.settings import Settings
     from gossamer.services.settings import Given, Loaded
 
 STATE = Path(".gossamer")
@@ -30,6 +31,8 @@ class RunOptions:
     """Spider arguments, `-a name=value`."""
     settings: dict[str, Given] = field(default_factory=dict)
     """What the command line sets, by the names of `model.settings.Settings`; read it through `resolve`."""
+    also_allow: Given | None = None
+    """Hosts that are added to the scope, whatever that is: `--allow` of `run`."""
     config: Path | None = None
     """The settings file that was named; None: `gossamer.toml` of the current folder, if there is one."""
     state: Path = STATE
@@ -48,17 +51,29 @@ class RunOptions:
         *,
         spider: str | None = None,
         env: Mapping[str, str] | None = None,
+        seed_hosts: Callable[[Settings], Iterable[str]] = lambda _: (),
     ) -> Loaded:
-        """The settings of the task, from the spider's code up to this command line; raises SettingsError."""
-        from gossamer.services.settings import find_file, load
+        """The settings of the task, from the spider's code up to this command line; raises SettingsError.
 
-        return load(
-            code or {},
-            file=find_file(self.config),
-            env=os.environ if env is None else env,
-            cli=self.settings,
-            spider=spider,
-        )
+        `seed_hosts` is asked for the scope of a spider that says none, where hosts are to be added to it.
+        """
+        from gossamer.services.settings import Given, find_file, load
+
+        def loaded(more: Mapping[str, Given]) -> Loaded:
+            return load(
+                code or {},
+                file=find_file(self.config),
+                env=os.environ if env is None else env,
+                cli={**self.settings, **more},
+                spider=spider,
+            )
+
+        if self.also_allow is None:
+            return loaded({})
+        typed = loaded({"allow": self.also_allow}).settings
+        scope = loaded({}).settings.allow or tuple(seed_hosts(typed))
+        hosts = list(dict.fromkeys([*scope, *typed.allow]))
+        return loaded({"allow": Given(hosts, self.also_allow.where)})
 
     def output_for(self, task: str) -> Path:
         """Where the items of this task go."""

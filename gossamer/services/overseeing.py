@@ -1,4 +1,4 @@
-"""Watching a task while it runs: figures for the view, the author's limits and hooks, and its end."""
+"""Watching a task while it runs: figures for the view, its time limit, the author's hooks, and its end."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class Overseer:
             await self._clock.sleep(LOOK_EVERY)
 
     async def look(self) -> TaskView:
-        """Once: show the figures, obey the limits."""
+        """Once: show the figures, obey the time limit."""
         name = self._runtime.name
         [task] = await self._frontier.tasks([name])
         self.counters = await self._frontier.counters(name)
         self._view.update(self._snapshot(task))
         if task.state in ENDED:
             return task
-        order = reached(self._runtime.settings, self.counters, task.opened_ago)
+        order = reached(self._runtime.settings, task.opened_ago)
         if order is not None:
             return await self._order(*order)
         if self._is_idle(task):

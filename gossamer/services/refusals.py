@@ -45,10 +45,13 @@ def rules_of(spec: TaskSpec) -> Rules:
 
 
 def url_options(settings: Settings) -> UrlOptions | None:
-    """None where the task changes nothing about URLs, which is the quicker way."""
-    if not settings.sort_query and not settings.drop_params:
-        return None
-    return UrlOptions(sort_query=settings.sort_query, drop_params=settings.drop_params)
+    """How the crawl reads URLs; None where the task changes nothing about them, which is the quicker way."""
+    options = UrlOptions(
+        sort_query=settings.sort_query,
+        drop_params=settings.drop_params,
+        allow_ports=frozenset(settings.allow_ports),
+    )
+    return None if options == UrlOptions() else options
 
 
 def refusal(rules: Rules, url: str, host: str, robots: bytes | None) -> str | None:

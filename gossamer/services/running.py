@@ -73,11 +73,14 @@ def crawl(options: RunOptions) -> int:
 def run(options: RunOptions) -> int:
     """`gossamer run FILE`: the exit code."""
     from gossamer.services.loading import load_spider
+    from gossamer.services.submission import hosts_of_seeds
 
     assert options.file is not None
     spider = load_spider(options.file)
     spider.use_args(options.args)
-    loaded = options.resolve(spider.settings, spider=spider.name)
+    loaded = options.resolve(
+        spider.settings, spider=spider.name, seed_hosts=lambda known: hosts_of_seeds(spider, known)[0]
+    )
     name = name_with(spider.name, sorted(options.args.items())) if options.args else spider.name
     duty = duty_of(str(options.state), name, file=options.file, args=options.args)
     return conduct(spider, name, loaded.settings, options, duty)
@@ -284,14 +287,23 @@ class Performance:
             follower.notify()
 
     async def _ending(self, frontier: Frontier, task: TaskView, *, already: bool) -> Ending:
+        from gossamer.crawling.feeding import refused_seeds
+        from gossamer.model.task import TaskState
+        from gossamer.services.seeding import nothing_to_start_from
+
         name = self.spec.name
         [task] = await frontier.tasks([name])
+        seeds = refused_seeds(frontier, name)
+        if seeds.counts and task.state is TaskState.COMPLETED and not task.discovered:
+            await frontier.forget(name)  # else the corrected command would find it complete
+            raise nothing_to_start_from(seeds.counts, seeds.samples)
         counters = await frontier.counters(name)
         ending = Ending.of(
             name, task.state.value, counters, await frontier.samples(name), reason=task.reason,
             seconds=self.clock.now() - self._started, pages_before=self._before,
             interrupted=self.interrupted and task.state not in ENDED, output=self.output, state_dir=self.state,
         )  # fmt: skip
+        ending.note_seeds(seeds.counts, seeds.samples)
         if already:
             ending.notes.append(
                 "This crawl was complete before: nothing was fetched. --fresh starts it anew."

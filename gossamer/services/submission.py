@@ -41,6 +41,8 @@ def spec_of(name: str, spider: Spider, settings: Settings, output: Path) -> Task
         ),
         wish=wish_of(settings, eager),
         max_pages=settings.max_pages,
+        max_items=settings.max_items,
+        max_errors=settings.max_errors,
         keep_open=bool(spider.hooks.idle),
         log_limit=settings.max_waiting_items,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TextIO
@@ -16,10 +16,19 @@ from typing import Self, TextIO
 from gossamer.model.errors import ExitCode
 from gossamer.services import figures
 from gossamer.services.options import STATE
+from gossamer.spiders.effects import DROPPED, INVALID, OWN
 
 INTERRUPTED = "INTERRUPTED"
+FAILED, SKIPPED, REFUSED, SEED = "failed:", "skipped:", "refused:", "seed:"
+"""Before the causes in names of counters and samples. `seed:` is ours: refused seeds are counted by no store."""
 EXAMPLES = 2
 """Examples shown for each cause of failure; `gossamer explain` tells the rest."""
+CAUSES = 8
+"""Causes or reasons shown one below the other."""
+ON_ONE_LINE = 12
+"""Counters shown beside each other."""
+SHOWN = 160
+"""Characters shown of an example that is an item."""
 LABEL = 11
 
 
@@ -44,12 +53,22 @@ class Ending:
     interrupted: bool = False
     failures: dict[str, int] = field(default_factory=dict)
     skips: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    """The author's own counters (`page.count`)."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """Items that the author left out (`page.drop`, cleaning), by reason."""
+    invalid: dict[str, int] = field(default_factory=dict)
+    """Items that could not be stored, by reason: `schema`, `key`, `too_large` …"""
+    refused: dict[str, int] = field(default_factory=dict)
+    """Links that were not taken, by cause: `offsite`, `too_deep`, `denied` …"""
+    seeds_refused: dict[str, int] = field(default_factory=dict)
+    """Seeds of this run that were not taken, by cause."""
     samples: dict[str, list[str]] = field(default_factory=dict)
-    """Examples by counter, as the frontier keeps them (`failed:http_503`)."""
+    """Examples by counter, as the frontier keeps them (`failed:http_503`, `dropped:REASON`, `refused:offsite`)."""
     output: Path | None = None
     state_dir: Path = STATE
     notes: list[str] = field(default_factory=list)
-    """Sentences the engine adds, such as dropped items or links out of scope."""
+    """Sentences that no figure tells, such as why nothing was fetched."""
 
     @classmethod
     def of(
@@ -82,12 +101,22 @@ class Ending:
             seconds=seconds,
             pages_now=pages - pages_before,
             interrupted=interrupted,
-            failures=_by_cause(counters, "failed:"),
-            skips=_by_cause(counters, "skipped:"),
+            failures=_by_cause(counters, FAILED),
+            skips=_by_cause(counters, SKIPPED),
+            counts=_by_cause(counters, OWN),
+            dropped=_by_cause(counters, DROPPED),
+            invalid=_by_cause(counters, INVALID),
+            refused=_by_cause(counters, REFUSED),
             samples={name: list(some) for name, some in (samples or {}).items()},
             output=output,
             state_dir=state_dir,
         )
+
+    def note_seeds(self, counts: Mapping[str, int], samples: Iterable[tuple[str, str]]) -> None:
+        """What the feeder refused: `refused:CAUSE` → how many, and an example of each."""
+        self.seeds_refused = _by_cause(counts, REFUSED)
+        for name, url in samples:
+            self.samples.setdefault(SEED + name.removeprefix(REFUSED), []).append(url)
 
     @property
     def shown_state(self) -> str:
@@ -166,8 +195,7 @@ def show(ending: Ending, stream: TextIO) -> None:
 def summary_lines(ending: Ending) -> list[tuple[str, str]]:
     """Each line with its style, which only the first has."""
     lines = [_first_line(ending), ""]
-    lines += [_line(label, said) for label, said in _figures(ending) if said]
-    lines += _failures(ending)
+    lines += account_lines(ending)
     lines += [_line("Note", figures.plain(note)) for note in ending.notes]
     if ending.output is not None:
         lines.append(_line("Results", figures.plain(str(ending.output))))
@@ -175,6 +203,22 @@ def summary_lines(ending: Ending) -> list[tuple[str, str]]:
     lines += [_line("Next" if index == 0 else "", step) for index, step in enumerate(steps)]
     style = {ExitCode.COMPLETED: "green", ExitCode.TASK_FAILED: "red"}.get(ending.exit_code, "yellow")
     return [("", ""), (lines[0], style), *((line, "") for line in lines[1:]), ("", "")]
+
+
+def account_lines(ending: Ending) -> list[str]:
+    """What was done and what was left out, with causes and examples; also of a task that still runs."""
+    lines = [_line(label, said) for label, said in _figures(ending) if said]
+    lines += _by_reason("Failed", ending.failures, FAILED, ending, examples=EXAMPLES)
+    lines += _by_reason("Dropped", ending.dropped, DROPPED, ending)
+    lines += _by_reason("Invalid", ending.invalid, INVALID, ending)
+    # A link to a fragment is the page that it stands on: nothing was left out.
+    refused = {cause: number for cause, number in ending.refused.items() if cause != "fragment"}
+    if links := sum(refused.values()):
+        lines.append(_line("Left out", f"{figures.counted(links, 'link')}  {figures.causes(refused)}"))
+    lines += _refused_seeds(ending)
+    if ending.counts:
+        lines.append(_line("Counted", figures.causes(ending.counts, ON_ONE_LINE)))
+    return lines
 
 
 def _first_line(ending: Ending) -> str:
@@ -194,21 +238,35 @@ def _figures(ending: Ending) -> list[tuple[str, str]]:
         ("Waiting", f"{ending.waiting:,}" if ending.waiting else ""),
         ("Retried", f"{ending.retried:,}" if ending.retried else ""),
         ("Skipped", skipped),
-        ("Failed", f"{ending.failed:,}" if ending.failed else ""),
     ]
 
 
-def _failures(ending: Ending) -> list[str]:
-    """The causes, the most frequent first, with examples."""
-    ranked = sorted(ending.failures.items(), key=lambda cause: (-cause[1], cause[0]))
-    lines = []
-    for code, number in ranked[:8]:
-        lines.append(_line("", f"{number:,} {figures.plain(code)}"))
-        examples = ending.samples.get(f"failed:{code}", [])[:EXAMPLES]
-        lines += [_line("", f"  {figures.plain(example)}") for example in examples]
-    if len(ranked) > 8:
-        lines.append(_line("", f"{len(ranked) - 8} more causes"))
+def _by_reason(
+    label: str, causes: Mapping[str, int], prefix: str, ending: Ending, *, examples: int = 1
+) -> list[str]:
+    """How many, then each cause with its number, the most frequent first, and examples below it."""
+    total = ending.failed if prefix == FAILED else sum(causes.values())
+    if not total:
+        return []
+    ranked = sorted(causes.items(), key=lambda cause: (-cause[1], cause[0]))
+    lines = [_line(label, f"{total:,}")]
+    for cause, number in ranked[:CAUSES]:
+        lines.append(_line("", f"{number:,} {figures.plain(cause)}"))
+        some = ending.samples.get(prefix + cause, [])[:examples]
+        # A URL is shown whole, to be copied; an item only so far that it can be recognised.
+        lines += [_line("", f"  {figures.plain(one if prefix == FAILED else _short(one))}") for one in some]
+    if len(ranked) > CAUSES:
+        lines.append(_line("", f"{len(ranked) - CAUSES} more causes"))
     return lines
+
+
+def _refused_seeds(ending: Ending) -> list[str]:
+    refused = ending.seeds_refused
+    if not refused:
+        return []
+    lines = [_line("Seeds", f"{sum(refused.values()):,} refused  {figures.causes(refused)}")]
+    examples = [url for cause in refused for url in ending.samples.get(SEED + cause, [])]
+    return lines + [_line("", f"  {figures.plain(url)}") for url in examples[:EXAMPLES]]
 
 
 def _next_steps(ending: Ending) -> list[str]:
@@ -237,6 +295,11 @@ def quoted(word: str) -> str:
 
 def _by_cause(counters: Mapping[str, int], prefix: str) -> dict[str, int]:
     return {name.removeprefix(prefix): number for name, number in counters.items() if name.startswith(prefix)}
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _line(label: str, said: str) -> str:

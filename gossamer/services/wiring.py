@@ -12,10 +12,12 @@ from pathlib import Path
 from gossamer.backends.sqlite.frontier import SqliteFrontier
 from gossamer.model.errors import StateError
 from gossamer.model.settings import Settings
+from gossamer.ports.blobs import BODY
 from gossamer.ports.cache import AnswerCache
 from gossamer.ports.frontier import Frontier
 from gossamer.ports.sinks import ItemSink
 from gossamer.ports.transport import Transport
+from gossamer.services.bodies import BLOBS
 
 FRONTIER_FILE = "frontier.db"
 
@@ -51,12 +53,27 @@ def discard_state(state: Path) -> None:
         for file in state.glob(f"{Path(FRONTIER_FILE).stem}.*"):
             file.unlink()
         shutil.rmtree(state / "sessions", ignore_errors=True)
+        _discard_blobs(state / BLOBS)
     except OSError as error:
         raise StateError(
             f"The old state cannot be removed: {error.strerror}",
             where=str(state),
             hint="check its permissions",
         ) from error
+
+
+def _discard_blobs(folder: Path) -> None:
+    """Remove the bodies: no record is left that names them, and nobody else ever would.
+
+    The folder itself may be a link to a larger disk, where others have their own; only ours are taken out of it.
+    """
+    if not folder.is_dir():
+        return
+    for kind in (BODY, ".new"):
+        if (folder / kind).is_dir():
+            shutil.rmtree(folder / kind)
+    if not folder.is_symlink() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def open_cache(settings: Settings) -> AnswerCache | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from gossamer.model.charset import decode, encoding_of
 from gossamer.model.errors import UsageError
 from gossamer.model.request import Request
-from gossamer.model.url import UrlOptions, canonical, document_base, join_links
+from gossamer.model.url import UrlOptions, canonical, document_base, encode_query, join_links
 from gossamer.spiders.body import looks_binary, read_json
 from gossamer.spiders.follow import LINKS, Follow, LinkOptions, hrefs_of, hrefs_of_xpath
 from gossamer.spiders.headers import Headers
@@ -35,7 +35,8 @@ class Page:
 
     __slots__ = (
         "_base", "_counts", "_drops", "_encoding", "_fetch", "_is_html", "_max_links", "_selector", "_text", "_tree",
-        "_url_options", "body", "headers", "params", "request", "status", "url",
+        "_url_options", "body", "headers", "params", "request", "status", "truncated",
+        "url",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +50,7 @@ class Page:
         fetch: Fetch | None = None,
         url_options: UrlOptions | None = None,
         max_links: int = MAX_LINKS,
+        truncated: bool = False,
     ) -> None:
         self.request = request
         self.url: str = request.url if url is None else url
@@ -56,6 +58,9 @@ class Page:
         self.status = status
         self.headers = Headers(headers)
         self.body = body
+        self.truncated = truncated
+        """True if the body's content coding (gzip, br, zstd) broke off, or was followed by something that it cannot be.
+        `body` is then what could be decoded before: mostly all of the page, but nobody can know."""
         self.params: dict[str, Any] = {}
         """What the placeholders of the route's pattern matched."""
         self._fetch = fetch
@@ -162,7 +167,13 @@ class Page:
         return self.follow().urls
 
     def join(self, href: str) -> str:
-        """A link as the canonical URL it means on this page; raises InvalidURL."""
+        """A link as the canonical URL it means on this page; raises InvalidURL.
+
+        The same link gives the same URL as in `follow`: its query, too, is written in the page's encoding.
+        """
+        href = href.partition("#")[0]
+        if not href.isascii() and (charset := self._link_charset()) is not None:
+            href = encode_query(href, charset)
         return canonical(href, self._document_base(), options=self._url_options)
 
     def follow(

@@ -99,17 +99,17 @@ async def test_odd_notations_of_loopback_are_refused(curl: CurlTransport, host: 
 
 
 class TestProxies:
-    async def test_a_proxy_gets_the_whole_url_and_its_credentials(self, curl: CurlTransport) -> None:
+    async def test_a_proxy_gets_the_whole_url_and_its_credentials(self, near: CurlTransport) -> None:
         """A plain page goes through with its URL in absolute form, escapes untouched, and the proxy's own login."""
         async with site(page(b"via")) as proxy:
             route = f"http://me:{SECRET}@{proxy.host}:{proxy.port}"
-            answer = await curl.send(ask("http://name.example/a%c3?b", proxy=route))
+            answer = await near.send(ask("http://name.example/a%c3?b", proxy=route))
         assert answer.body == b"via"
         head = proxy.requests[0]
         assert head.startswith(b"GET http://name.example/a%c3?b HTTP/1.1\r\nHost: name.example\r\n")
         assert b"Proxy-Authorization: Basic " + base64.b64encode(f"me:{SECRET}".encode()) in head
 
-    async def test_credentials_stay_with_their_side(self, curl: CurlTransport) -> None:
+    async def test_credentials_stay_with_their_side(self, near: CurlTransport) -> None:
         """Through a tunnel the site never sees the proxy's login, nor the proxy the fields for the site."""
 
         async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -129,7 +129,7 @@ class TestProxies:
                 route = f"http://me:{SECRET}@{proxy.host}:{proxy.port}"
                 cookie = (("Cookie", "for-the-site"),)
                 url = f"https://name.example:{target.port}/"
-                answer = await curl.send(ask(url, proxy=route, headers=cookie, verify_tls=False))
+                answer = await near.send(ask(url, proxy=route, headers=cookie, verify_tls=False))
         assert (answer.body, answer.header("X-Proxy")) == (b"through", None)
         assert proxy.requests[0].startswith(b"CONNECT name.example:")
         assert b"Proxy-Authorization" in proxy.requests[0]
@@ -145,25 +145,25 @@ class TestProxies:
             b"HTTP/1.1 200 no blank line\r\n",
         ],
     )
-    async def test_a_proxy_that_refuses(self, curl: CurlTransport, answer: bytes) -> None:
+    async def test_a_proxy_that_refuses(self, near: CurlTransport, answer: bytes) -> None:
         """A tunnel that is not granted is the proxy's failure, and its error holds no login and no address."""
         async with site(once(answer)) as proxy:
             route = f"http://me:{SECRET}@{proxy.host}:{proxy.port}"
-            error = await failing(curl, ask("https://name.example/", proxy=route))
+            error = await failing(near, ask("https://name.example/", proxy=route))
         assert error.code == "proxy"
         assert SECRET not in repr(error)
         assert proxy.host not in str(error)
 
     @pytest.mark.parametrize("scheme", ["http", "https", "socks5", "socks5h"])
-    async def test_a_proxy_that_is_not_there(self, curl: CurlTransport, scheme: str) -> None:
+    async def test_a_proxy_that_is_not_there(self, near: CurlTransport, scheme: str) -> None:
         """An unreachable proxy is told from an unreachable site."""
         async with site(page()) as gone:
             route = f"{scheme}://me:{SECRET}@{gone.host}:{gone.port}"
-        error = await failing(curl, ask("http://1.1.1.1/", proxy=route))
+        error = await failing(near, ask("http://1.1.1.1/", proxy=route))
         assert error.code == "proxy"
         assert SECRET not in repr(error)
 
-    async def test_socks(self, curl: CurlTransport) -> None:
+    async def test_socks(self, near: CurlTransport) -> None:
         """socks5h hands the name over to the proxy unresolved."""
         asked = bytearray()
 
@@ -176,7 +176,7 @@ class TestProxies:
             await visit.say(page(b"socks"))
 
         async with site(socks) as proxy:
-            answer = await curl.send(
+            answer = await near.send(
                 ask("http://name.example/", proxy=f"socks5h://{proxy.host}:{proxy.port}")
             )
         assert (answer.body, b"name.example" in asked) == (b"socks", True)
@@ -200,9 +200,9 @@ class TestProxies:
             error = await failing(curl, Exchange("http://name.example/", proxy=proxy.url()))
             assert (error.code, proxy.connections) == ("blocked_address", 0)
 
-    async def test_an_unknown_kind_of_proxy(self, curl: CurlTransport) -> None:
+    async def test_an_unknown_kind_of_proxy(self, near: CurlTransport) -> None:
         """The error names the kinds there are, and not the login."""
-        error = await failing(curl, ask("http://name.example/", proxy=f"ftp://me:{SECRET}@proxy.example"))
+        error = await failing(near, ask("http://name.example/", proxy=f"ftp://me:{SECRET}@proxy.example"))
         assert error.code == "proxy"
         assert "socks5h" in error.detail
         assert SECRET not in repr(error)
@@ -214,3 +214,12 @@ def test_a_zone_is_never_dialled() -> None:
     address = pycurl.CurlSockAddr(10, 1, 6, ("fe80::1", 80, 0, 2))
     assert handle._on_dial(0, address) == pycurl.SOCKET_BAD
     assert handle.blocked
+
+    async def test_a_private_proxy_is_not_opened_by_the_name_of_its_target(self, curl: CurlTransport) -> None:
+        """That the site was named at the keyboard says nothing of the proxy: its network has to be named too."""
+        async with site(page()) as proxy:
+            route = f"http://{proxy.host}:{proxy.port}"
+            error = await failing(curl, ask("http://1.1.1.1/", proxy=route))
+        assert error.code == "blocked_address"
+        assert "proxy" in error.detail
+        assert proxy.requests == []

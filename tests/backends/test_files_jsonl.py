@@ -13,9 +13,10 @@ import pytest
 
 from gossamer.backends.files.jsonl import JsonlSink, StdoutSink
 from gossamer.model.errors import OutputError
+from gossamer.model.record import LoggedItem
 
-ITEMS = [(1, b'{"n":1}'), (2, b'{"n":2}')]
-MORE = [(3, b'{"n":3}')]
+ITEMS = [LoggedItem(1, b'{"n":1}'), LoggedItem(2, b'{"n":2}')]
+MORE = [LoggedItem(3, b'{"n":3}')]
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ async def test_a_full_disk_loses_and_doubles_nothing(path: Path, monkeypatch: py
         patched.setattr(os, "pwrite", full)
         for _ in range(2):
             with pytest.raises(OutputError, match="disk is full"):
-                await sink.write([(3, b'{"n":"a long one"}')])
+                await sink.write([LoggedItem(3, b'{"n":"a long one"}')])
     assert path.read_text() == '{"n":1}\n{"n":2}\n{"n'  # torn, as a kill would leave it
     await sink.write(MORE)
     await sink.close()
@@ -253,6 +254,7 @@ async def test_data_and_name_are_synced(path: Path, monkeypatch: pytest.MonkeyPa
 VICTIM = """
 import asyncio, sys
 from gossamer.backends.files.jsonl import JsonlSink
+from gossamer.model.record import LoggedItem
 
 async def main():
     sink = JsonlSink(sys.argv[1])
@@ -260,9 +262,9 @@ async def main():
     number = 0
     print(number, state.decode(), flush=True)
     while True:
-        items = [(n, b'{"n":%d}' % n) for n in range(number + 1, number + 40)]
+        items = [LoggedItem(n, b'{"n":%d}' % n) for n in range(number + 1, number + 40)]
         state = await sink.write(items)
-        number = items[-1][0]
+        number = items[-1].number
         print(number, state.decode(), flush=True)
 
 asyncio.run(main())
@@ -283,7 +285,7 @@ async def test_a_killed_process_leaves_a_file_that_goes_on(path: Path, batches: 
     number, state = line.split(b" ", 1)
     sink = JsonlSink(path)
     await sink.open(int(number), state.strip())
-    await sink.write([(int(number) + 1, b'{"n":%d}' % (int(number) + 1))])
+    await sink.write([LoggedItem(int(number) + 1, b'{"n":%d}' % (int(number) + 1))])
     await sink.close()
     assert path.read_bytes() == b"".join(b'{"n":%d}\n' % n for n in range(1, int(number) + 2))
 

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer.backends.memory.frontier import MemoryFrontier
 from gossamer.backends.sqlite.frontier import SqliteFrontier
+from gossamer.model.item import Item
+from gossamer.model.task import Command
 from gossamer.ports.frontier import Frontier
 from gossamer.testing.contracts.frontier import DurabilityContract, FrontierContract
 from gossamer.testing.contracts.frontier_durable import Reopen
-from gossamer.testing.contracts.frontier_steps import Elapse
+from gossamer.testing.contracts.frontier_steps import (
+    Elapse,
+    begin,
+    done,
+    failed,
+    items,
+    life,
+    page,
+    pages,
+    settle,
+    state,
+    take,
+    take_one,
+)
 from gossamer.testing.fake_clock import FakeClock
 from gossamer.testing.interleavings import first_difference, run
 
@@ -52,6 +70,62 @@ class TestSqliteFrontier(FrontierContract, DurabilityContract):
             return await opened.enter_async_context(SqliteFrontier(tmp_path / "frontier.db", clock=clock))
 
         return again
+
+
+class TestOlderFiles:
+    """A state file of an earlier Gossamer."""
+
+    @pytest.fixture
+    async def old(self, tmp_path: Path) -> Path:
+        """A file of format 1: a task with a failure, an item and a record that waits."""
+        file = tmp_path / "frontier.db"
+        async with SqliteFrontier(file, clock=FakeClock()) as store:
+            session = await begin(store, *pages(3))
+            one, two, _ = await take(store, session)
+            await settle(store, session, failed(one), done(two, items=items(b'{"old":true}')))
+            await store.close_session(session)
+        with sqlite3.connect(file) as db:
+            for undo in (
+                "DROP TABLE body",
+                "ALTER TABLE task DROP COLUMN errors",
+                "ALTER TABLE item DROP COLUMN key",
+                "PRAGMA user_version = 1",
+            ):
+                db.execute(undo)
+        db.close()
+        return file
+
+    async def test_it_goes_on_where_it_was(self, old: Path) -> None:
+        """Nothing of it is lost, what failed counts towards a limit, and all that is new can be kept."""
+        async with SqliteFrontier(old, clock=FakeClock()) as store:
+            session = await store.open_session("new")
+            grant = await take_one(store, session)
+            await settle(store, session, done(grant, items=[Item(b'{"new":true}', "key")], body="body-1"))
+            assert (await life(store, page("/2"))).body == "body-1"
+            log = await store.read("t", 0, 0, 9)
+            assert [(item.data, item.key) for item in log] == [
+                (b'{"old":true}', None),
+                (b'{"new":true}', "key"),
+            ]
+            spec = msgspec.structs.replace((await state(store)).spec, max_errors=1)
+            assert (await store.control("t", Command.UPDATE, spec=spec)).reason == "max_errors"
+            await store.forget("t")
+
+    async def test_it_becomes_what_a_new_one_is(self, old: Path, tmp_path: Path) -> None:
+        """The same tables with the same columns, though not always in the same order, and the same number."""
+        new = tmp_path / "new" / "frontier.db"
+        for file in (old, new):
+            async with SqliteFrontier(file, clock=FakeClock()):
+                pass
+        assert columns(old) == columns(new)
+
+
+def columns(file: Path) -> tuple[int, dict[str, set[str]]]:
+    """The format's number, and each table with its columns as they are declared."""
+    with contextlib.closing(sqlite3.connect(file)) as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        said = {name: {str(row[1:]) for row in db.execute(f"PRAGMA table_info({name})")} for name in tables}
+        return db.execute("PRAGMA user_version").fetchone()[0], said
 
 
 SEEDS_PER_STORE = 20

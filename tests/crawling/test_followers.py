@@ -12,6 +12,7 @@ import pytest
 from gossamer.crawling import followers
 from gossamer.crawling.followers import SinkFollower
 from gossamer.model.errors import OutputError, StateError
+from gossamer.model.record import LoggedItem
 from gossamer.testing.fake_clock import FakeClock
 
 
@@ -19,7 +20,7 @@ class Log:
     """An item log in memory that counts its calls."""
 
     def __init__(self) -> None:
-        self.items: list[tuple[int, bytes]] = []
+        self.items: list[LoggedItem] = []
         self.cursors: dict[str, tuple[int, bytes]] = {}
         self.reads = 0
         self.fault: Exception | None = None
@@ -27,13 +28,13 @@ class Log:
     def settle(self, count: int = 1, size: int = 0) -> None:
         for _ in range(count):
             number = len(self.items) + 1
-            self.items.append((number, b"%d" % number + b"x" * size))
+            self.items.append(LoggedItem(number, b"%d" % number + b"x" * size))
 
-    async def read(self, task: str, partition: int, after: int, limit: int) -> list[tuple[int, bytes]]:
+    async def read(self, task: str, partition: int, after: int, limit: int) -> list[LoggedItem]:
         self.reads += 1
         if self.fault:
             raise self.fault
-        return [item for item in self.items[after : after + limit] if item[0] > after]
+        return [item for item in self.items[after : after + limit] if item.number > after]
 
     async def cursor(self, task: str, partition: int, sink: str) -> tuple[int, bytes]:
         return self.cursors.setdefault(sink, (0, b""))
@@ -67,11 +68,11 @@ class Sink:
             assert not self.held, "a target that nobody knows must not be cut"
         return b"%d" % len(self.held)
 
-    async def write(self, items: Sequence[tuple[int, bytes]]) -> bytes:
+    async def write(self, items: Sequence[LoggedItem]) -> bytes:
         # Like a thread: whoever waits may be cancelled, the writing goes on.
         return await asyncio.shield(asyncio.create_task(self._write(items)))
 
-    async def _write(self, items: Sequence[tuple[int, bytes]]) -> bytes:
+    async def _write(self, items: Sequence[LoggedItem]) -> bytes:
         self.misused = self.misused or bool(self.writing) or not self.is_open
         self.writing += 1
         try:
@@ -79,7 +80,7 @@ class Sink:
                 await self.gate.wait()
             if self.faults:
                 raise self.faults.pop(0)
-            self.held += [number for number, _ in items]
+            self.held += [item.number for item in items]
             self.sizes.append(len(items))
             return b"%d" % len(self.held)
         finally:
@@ -164,7 +165,7 @@ async def test_killed_anywhere_each_item_is_there_once(log: Log, seed: int):
         life = Mortal(rand)
 
         class MortalSink(Sink):
-            async def write(self, items: Sequence[tuple[int, bytes]], life: Mortal = life) -> bytes:
+            async def write(self, items: Sequence[LoggedItem], life: Mortal = life) -> bytes:
                 life.step()
                 state = await super().write(items)
                 life.step()

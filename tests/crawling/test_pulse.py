@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 
@@ -67,3 +68,30 @@ def test_its_thread_ends_with_it() -> None:
     pulse.stop()
     assert threading.active_count() == before
     Pulse(60.0, Told()).stop()
+
+
+async def test_a_loop_that_stands_still_is_told_whoever_stopped_it() -> None:
+    """Also in the middle of an async handler, a hook or a middleware: what the loop runs is named."""
+    told = Told()
+    pulse = Pulse(0.1, told)
+    pulse.start()
+
+    async def handler() -> None:
+        await asyncio.sleep(0)
+        time.sleep(0.4)  # noqa: ASYNC251  (what no handler should do)
+
+    await asyncio.create_task(handler(), name="https://example.com/async")
+    pulse.stop()
+    [(where, seconds)] = told.places
+    assert where == "https://example.com/async"
+    assert 0.1 < seconds < 0.4
+
+
+async def test_a_loop_that_turns_is_left_alone() -> None:
+    """Waiting for minutes is no standing still."""
+    told = Told()
+    pulse = Pulse(0.05, told)
+    pulse.start()
+    await asyncio.sleep(0.3)
+    pulse.stop()
+    assert told.places == []

@@ -123,14 +123,15 @@ async def test_a_fault_of_the_store_ends_the_loop_and_tells_nothing() -> None:
     assert desk.settler.settled == 0
 
 
-async def test_nothing_to_settle_and_nothing_wanted_asks_nobody() -> None:
-    """A full worker does not trouble the store; a hungry one asks with an empty batch."""
+async def test_a_full_worker_asks_too_or_it_would_not_hear_that_its_task_has_ended() -> None:
+    """With nothing to settle the store is asked all the same, for leases or only for news; a worker that stops asks nobody."""
     desk = Desk(want=0)
     await desk.settler.settle_once()
-    assert desk.store.said == []
-    desk.want = 3
+    assert desk.store.said[0] == ("settle", [], {"t": 0})
+    desk.store.said.clear()
+    desk.settler._want = dict
     await desk.settler.settle_once()
-    assert desk.store.said[0] == ("settle", [], {"t": 3})
+    assert desk.store.said == []
 
 
 async def test_a_batch_is_bounded() -> None:

@@ -95,7 +95,9 @@ class Shop:
             yield page.follow()
 
         self.frontier = MemoryFrontier(Now())
-        wish = Wish(per_host=self.settings.per_host, robots=self.settings.robots)
+        wish = Wish(
+            per_host=self.settings.per_host, delay=self.settings.delay or 0.0, robots=self.settings.robots
+        )
         self.spec = TaskSpec(name="shop", wish=wish)
         self.runtime = Runtime(self.spec, self.spider, self.settings, hosts=("a.example",))
 
@@ -221,16 +223,16 @@ async def test_a_drain_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -
     assert await shop.ended("/") == (State.PENDING, "")
 
 
-async def test_a_cancelled_task_has_its_exchanges_aborted() -> None:
-    """Cancel reaches the worker with its next lease call; its sockets close, and it ends."""
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_a_cancelled_task_has_its_exchanges_aborted(concurrency: int) -> None:
+    """Cancel is heard within two seconds though all that is open hangs, also by a worker that is full; its sockets close."""
     shop = Shop(star(10))
-    shop.site.gate = asyncio.Event()
-    worker = await shop.worker()
+    worker = await shop.worker(concurrency=concurrency)
     running = asyncio.create_task(worker.run())
+    shop.site.gate = asyncio.Event()
     await until(lambda: shop.site.open == 1)
     await shop.frontier.control("shop", Command.CANCEL)
-    worker.wake()
-    await asyncio.wait_for(running, 3)
+    await asyncio.wait_for(running, 2)
     assert shop.site.cancelled == 1
     assert worker.ended == {"shop": "CANCELLED"}
     assert await shop.items() == 0
@@ -249,6 +251,63 @@ async def test_a_paused_task_is_waited_for() -> None:
     worker.wake()
     await asyncio.wait_for(running, 5)
     assert await shop.state() is TaskState.COMPLETED
+
+
+async def test_a_paused_task_begins_nothing_that_it_had_leased_ahead() -> None:
+    """Leases that wait for their slot go back when the pause is heard; only what was open is finished."""
+    shop = Shop(star(40), per_host=40)
+    worker = await shop.worker(concurrency=2)
+    running = asyncio.create_task(worker.run())
+    await until(lambda: shop.site.asked.total() > 3)
+    shop.site.gate = asyncio.Event()
+    await until(lambda: shop.site.held == 2 and len(worker._queue) > 0)
+    await shop.frontier.control("shop", Command.PAUSE)
+    await until(lambda: len(worker._queue) == 0)
+    asked = shop.site.asked.total()
+    shop.site.gate.set()
+    await until(lambda: worker.open == 0)
+    assert shop.site.asked.total() == asked
+    worker.stop()
+    await asyncio.wait_for(running, 3)
+    assert (await shop.frontier.tasks(["shop"]))[0].leased == 0
+
+
+async def test_a_parked_host_is_not_asked_by_leases_that_were_granted_before() -> None:
+    """After a 429 what waits for its slot goes back, and nobody asks the host until its parking is over."""
+    shop = Shop({**star(30), "/0": 429}, per_host=30, host_patience=0.1)
+    worker = await shop.worker(concurrency=1)
+    running = asyncio.create_task(worker.run())
+    await until(lambda: shop.site.asked[f"{HOST}/0"] == 1)
+    await until(lambda: len(worker._queue) == 0)
+    asked = shop.site.asked.total()
+    await asyncio.sleep(0.05)
+    assert shop.site.asked.total() == asked
+    worker.stop()
+    await asyncio.wait_for(running, 3)
+
+
+async def test_a_store_that_is_silent_for_a_while_costs_exchanges_and_not_the_crawl(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sockets close while the session is not confirmed; when the store says that it lives, the pages are fetched anew."""
+    monkeypatch.setattr(worker_module, "BEAT_EVERY", 0.02)
+    monkeypatch.setattr(worker_module, "CLOSE_AFTER", 0.1)
+    shop = Shop(star(10))
+    shop.site.gate = asyncio.Event()
+    beat, answers = shop.frontier.beat, asyncio.Event()
+
+    async def silent(session: str) -> bool:
+        await answers.wait()
+        return await beat(session)
+
+    shop.frontier.beat = silent  # type: ignore[method-assign]
+    running = asyncio.create_task((await shop.worker()).run())
+    await until(lambda: shop.site.cancelled == 1)
+    shop.site.gate.set()
+    answers.set()
+    await asyncio.wait_for(running, 5)
+    assert await shop.state() is TaskState.COMPLETED
+    assert await shop.items() == 11
 
 
 async def test_a_store_that_fails_ends_the_worker_with_its_words() -> None:
@@ -348,6 +407,47 @@ async def test_a_handler_that_waits_too_long_is_cancelled() -> None:
     await asyncio.wait_for((await shop.worker()).run(), 5)
     assert await shop.ended("/slow") == (State.FAILED, "handler_timeout")
     assert await shop.ended("/good") == (State.DONE, "")
+
+
+async def test_an_author_may_have_what_is_no_page_after_its_last_attempt() -> None:
+    """A route with any_status gets the 500 that stays, and its item settles with the failure; the failure hook is told as well."""
+    shop = Shop({"/": [["/down"]], "/down": 500}, retries=1)
+    told: list[str] = []
+
+    @shop.spider.page("/down", any_status=True)
+    def down(page: Page) -> Iterator[Any]:
+        yield {"url": page.url, "status": page.status}
+
+    @shop.spider.failed
+    def failed(failure: Any) -> None:
+        told.append(failure.code)
+
+    await asyncio.wait_for((await shop.worker()).run(), 5)
+    assert await shop.ended("/down") == (State.FAILED, "http_500")
+    assert shop.site.asked[f"{HOST}/down"] == 2
+    assert (told, await shop.items()) == (["http_500"], 2)
+
+
+async def test_the_failure_hook_hears_of_redirects_that_lead_nowhere() -> None:
+    """A page that redirects to itself is given up, and the author is told like for every other cause."""
+    shop = Shop({"/": [["/self"]]})
+    told: list[tuple[str, str]] = []
+
+    @shop.spider.failed
+    def failed(failure: Any) -> None:
+        told.append((failure.url, failure.code))
+
+    answers = shop.site.send
+
+    async def send(exchange: Exchange) -> Answer:
+        answer = await answers(exchange)
+        if exchange.url != f"{HOST}/self":
+            return answer
+        return Answer(302, [("Location", "/self")], b"", answer.sent_at, 0.001, 0.001, 0, "1.1", "192.0.2.1")
+
+    shop.site.send = send  # type: ignore[method-assign]
+    await asyncio.wait_for((await shop.worker()).run(), 5)
+    assert told == [(f"{HOST}/self", "redirect_loop")]
 
 
 async def test_robots_are_asked_first_and_obeyed() -> None:

@@ -125,11 +125,55 @@ def test_run_takes_a_file_arguments_and_settings(gossamer: Run, running: Runner)
     assert running.settings.allow == ()
 
 
-def test_allow_on_a_spider_replaces_its_own(gossamer: Run, running: Runner):
-    """There are no typed seeds to add to: what is typed stands."""
+def test_allow_adds_to_what_a_spider_allows(gossamer: Run, running: Runner, folder: Path):
+    """Hosts that are typed come beside those of the spider's code or file, and may have a private address."""
     gossamer("run", "books.py", "--allow", "*.books.example", "--allow", "localhost:8000")
-    assert running.settings.allow == ("*.books.example", "localhost:8000")
+    typed = ("*.books.example", "localhost:8000")
+    code = {"allow": ("books.example",)}
+    assert running.last.resolve(code, env={}).settings.allow == ("books.example", *typed)
+    assert running.last.resolve(code, env={"GOSSAMER_ALLOW": "env.example"}).settings.allow == (
+        "env.example",
+        *typed,
+    )
+    assert running.last.resolve({}, env={}).origin["allow"] == "option --allow"
     assert running.settings.private_hosts == ("localhost",)
+
+
+def test_allow_adds_to_the_hosts_of_the_seeds(gossamer: Run, running: Runner):
+    """A spider that names no scope keeps the hosts of its seeds when a host is typed; one that names its own does not get them."""
+    gossamer("run", "books.py", "--allow", "c.example")
+
+    def seeds(_: Settings) -> tuple[str, ...]:
+        return ("seed.example",)
+
+    resolve = running.last.resolve
+    assert resolve({}, env={}, seed_hosts=seeds).settings.allow == ("seed.example", "c.example")
+    assert resolve({"allow": ("own.example",)}, env={}, seed_hosts=seeds).settings.allow == (
+        "own.example",
+        "c.example",
+    )
+
+
+def test_allow_as_a_setting_replaces(gossamer: Run, running: Runner):
+    """`-s allow=…` is the setting itself: the strongest place wins, as for every setting."""
+    gossamer("run", "books.py", "-s", "allow=c.example")
+    assert running.last.resolve({"allow": ("own.example",)}, env={}).settings.allow == ("c.example",)
+
+
+def test_the_file_of_a_spider_keeps_the_hosts_of_its_seeds(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """`gossamer run FILE --allow HOST` crawls the seeds' hosts and HOST, as it says."""
+    from gossamer.services import running
+
+    (folder / "books.py").write_text(
+        'from gossamer import Spider\nbooks = Spider("books", start="https://books.example/")\n'
+    )
+    kept: list[Settings] = []
+    monkeypatch.setattr(
+        running, "conduct", lambda _spider, _name, settings, *_rest: kept.append(settings) or 0
+    )
+    assert cli.main(["run", "books.py", "--allow", "127.0.0.1"]) == 0
+    assert kept[0].allow == ("books.example", "www.books.example", "127.0.0.1")
+    assert kept[0].private_hosts == ("127.0.0.1",)
 
 
 def test_the_answer_of_the_run_is_the_exit_code(gossamer: Run, running: Runner):
@@ -168,6 +212,12 @@ def test_the_answer_of_the_run_is_the_exit_code(gossamer: Run, running: Runner):
         ("run", "FILE requires an argument", "gossamer run --help"),
         ("run books.py -a tag", "'tag' has no name", "-a name=value"),
         ("run books.py --select a=b", "--select", ""),
+        ("run books.py --no-follow", "option --no-follow", "gossamer crawl"),
+        ("run books.py --follow", "option --follow", "gossamer crawl"),
+        ("crawl https://a.example/ --no-follow -s follow=yes", "follow is given twice", "once"),
+        ("explain books https://a.example/ --key k --method POST", "known by that alone", "--body"),
+        ("explain books https://a.example/ --method get-it", "'GET-IT' is no method", "POST"),
+        ("tasks books --state nowhere", "state directory does not exist", "--state"),
         ("settings dely", "no setting 'dely'", "delay"),
         ("explain books", "URL requires an argument", "gossamer explain --help"),
         ("tasks", "state directory does not exist", "--state"),

@@ -124,6 +124,67 @@ def test_a_resumed_run_measures_itself():
     assert "100 of them in this run" in told(end)[2]
 
 
+LEFT_OUT = {
+    "pages": 9,
+    "own:in_stock": 7,
+    "own:sold out": 1200,
+    "own:nothing": 0,
+    "dropped:no price": 12,
+    "dropped:test item": 1,
+    "invalid:schema": 3,
+    "refused:offsite": 312,
+    "refused:too_deep": 40,
+    "refused:fragment": 900,
+}
+
+
+def test_what_was_left_out_is_told_with_reasons_and_examples():
+    """Dropped and invalid items, links and the author's counters each have their line, and items an example a reason."""
+    end = ending(counters=LEFT_OUT)
+    end.samples = {
+        "dropped:no price": ["{'name': 'a'}", "{'name': 'b'}"],
+        "invalid:schema": ["invalid:schema Expected `str` {'name': " + "x" * 300],
+    }
+    text = told(end)[2]
+    for said in (
+        "  Dropped    13\n             12 no price\n               {'name': 'a'}\n             1 test item\n",
+        "  Invalid    3\n             3 schema\n               invalid:schema Expected `str` {'name': xx",
+        "  Left out   352 links  offsite 312 · too_deep 40\n",
+        "  Counted    sold out 1,200 · in_stock 7\n",
+    ):
+        assert said in text
+    assert "'b'" not in text
+    assert max(map(len, text.splitlines())) < 200
+
+
+def test_the_ended_hook_gets_what_was_counted_as_fields():
+    """Library users and `@spider.ended` need not take names of counters apart."""
+    end = ending(counters=LEFT_OUT)
+    assert end.counts == {"in_stock": 7, "sold out": 1200, "nothing": 0}
+    assert end.dropped == {"no price": 12, "test item": 1}
+    assert end.invalid == {"schema": 3}
+    assert end.refused == {"offsite": 312, "too_deep": 40, "fragment": 900}
+
+
+def test_refused_seeds_are_told():
+    """How many, why, and which, for a start that was written wrongly is found nowhere else."""
+    end = ending(counters={"pages": 1})
+    end.note_seeds(
+        {"refused:offsite": 3, "refused:syntax": 1},
+        [("refused:offsite", "https://b.example/"), ("refused:syntax", "b.example")],
+    )
+    text = told(end)[2]
+    assert "  Seeds      4 refused  offsite 3 · syntax 1\n             " in text
+    assert "https://b.example/\n" in text
+    assert "b.example\n" in text
+
+
+def test_a_run_that_left_nothing_out_says_nothing_of_it():
+    """The summary of a plain crawl stays short."""
+    text = told(ending(counters={"pages": 7, "items": 7}))[2]
+    assert not any(word in text for word in ("Dropped", "Invalid", "Left out", "Seeds", "Counted"))
+
+
 def test_many_causes_stay_short():
     """A hundred codes do not fill the screen."""
     counters = {f"failed:http_{n}": 1 for n in range(500, 600)} | {"failed": 100}

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,7 +18,7 @@ from gossamer.backends.memory.frontier import MemoryFrontier
 from gossamer.model.host import HostOrder, RobotsOrder, Wish
 from gossamer.model.record import Kind, Link, Outcome, Verdict
 from gossamer.model.task import Command, TaskSpec
-from gossamer.model.url import canonical, fingerprint, host_key
+from gossamer.model.url import canonical, fingerprint, fingerprint_of_key, host_key
 from gossamer.services import cli, meanings
 from gossamer.testing.fake_clock import FakeClock
 
@@ -140,6 +141,46 @@ def test_tasks_are_listed_for_programs(gossamer: Run, frontier: MemoryFrontier):
         1,
         1,
     )
+
+
+def test_one_task_is_summed_up(gossamer: Run, frontier: MemoryFrontier):
+    """`gossamer tasks TASK` shows figures, causes with examples and what was left out, also while it runs."""
+    crawled(frontier)
+    asyncio.run(_count(frontier))
+    code, out, _ = gossamer("tasks", "books")
+    assert code == 0
+    assert out.splitlines()[0] == "books  RUNNING  started just now"
+    for said in (
+        "  Pages      2  0 B\n",
+        "  Skipped    1  robots 1\n",
+        "  Failed     1\n             1 http_503\n",
+        "  Dropped    2\n             2 no price\n               {'name': 'x'}\n",
+        "  Left out   4 links  offsite 4\n",
+        "  Counted    seen 5\n",
+    ):
+        assert said in out
+    told = json.loads(gossamer("tasks", "books", "--json")[1])
+    assert (told["pages"], told["counts"], told["dropped"]) == (2, {"seen": 5}, {"no price": 2})
+    assert told["refused"] == {"offsite": 4}
+
+
+async def _count(frontier: MemoryFrontier) -> None:
+    """One more page, settled with counters and an example as the engine settles them."""
+    session = await frontier.open_session("test")
+    await frontier.push("books", [link("https://b.example/")])
+    frontier_counts = {"own:seen": 5, "dropped:no price": 2, "refused:offsite": 4}
+    for kind in (Kind.ROBOTS, Kind.PAGE):
+        (grant,) = (await frontier.lease(session, {"books": 1})).grants
+        assert grant.kind is kind
+        outcome = Outcome(grant.number, Verdict.RETRY, "reset", delay=60.0, sent_ago=0.0)
+        if kind is Kind.ROBOTS:
+            order = HostOrder(robots=RobotsOrder(RULES, 3600.0))
+            outcome = Outcome(grant.number, Verdict.DONE, "ok", host=order, sent_ago=0.0)
+        else:
+            outcome.counts = frontier_counts
+            outcome.samples = [("dropped:no price", " {'name': 'x'}")]
+        await frontier.settle(session, [outcome], {})
+    await frontier.close_session(session)
 
 
 def test_an_empty_store_says_how_to_begin(gossamer: Run):
@@ -281,6 +322,66 @@ class TestExplain:
     def test_what_is_no_url_is_wrong_usage(self, gossamer: Run):
         """The URL is checked by the same parser as the crawl's."""
         assert gossamer("explain", "books", "not a url")[0] == 1
+
+
+def push(frontier: MemoryFrontier, *links: Link) -> None:
+    asyncio.run(frontier.push("books", links))
+
+
+def test_explain_finds_what_was_asked_for_with_a_key(gossamer: Run, frontier: MemoryFrontier):
+    """A record with an own key is found by it, whatever URL is typed beside it; by its URL alone it is not."""
+    crawled(frontier)
+    url = SEED + "search?page=7"
+    push(frontier, Link(fingerprint_of_key("page 7"), url, host_key(url), own_key=True))
+    out = gossamer("explain", "books", url)[1]
+    assert "never met this URL" in out
+    assert "Else try   --key KEY" in out
+    out = gossamer("explain", "books", SEED, "--key", "page 7")[1]
+    assert (out.splitlines()[0], "PENDING" in out) == (url, True)
+    assert "never met this URL with this key" in gossamer("explain", "books", url, "--key", "page 8")[1]
+
+
+def test_explain_finds_what_was_sent_with_a_body(gossamer: Run, frontier: MemoryFrontier):
+    """Method and body make a fingerprint as the crawl makes it; a body alone means POST."""
+    crawled(frontier)
+    url = SEED + "api"
+    push(frontier, Link(fingerprint("POST", url, b'{"page":1}'), url, host_key(url)))
+    assert "never met" in gossamer("explain", "books", url)[1]
+    assert "PENDING" in gossamer("explain", "books", url, "--body", '{"page":1}')[1]
+    assert "PENDING" in gossamer("explain", "books", url, "--method", "post", "--body", '{"page":1}')[1]
+    assert (
+        "with this method and body"
+        in gossamer("explain", "books", url, "--method", "PUT", "--body", '{"page":1}')[1]
+    )
+
+
+def test_explain_knows_the_ports_that_the_task_allows(gossamer: Run, frontier: MemoryFrontier):
+    """A URL on a port that the task was allowed to use is no bad URL here either."""
+    crawled(frontier, allow_ports=[6379])
+    assert gossamer("explain", "books", "http://a.example:6379/")[0] == 0
+    assert gossamer("explain", "books", "http://a.example:27017/")[0] == 1
+
+
+def test_explain_shows_where_a_body_is_kept(
+    gossamer: Run, frontier: MemoryFrontier, monkeypatch: pytest.MonkeyPatch
+):
+    """Where the store tells the key of the page's blob, the answer names the file that holds it."""
+    crawled(frontier)
+    known = frontier.explain
+    digest = "9f86d0" + "0" * 58
+
+    async def explain(*given: Any) -> Any:
+        record = await known(*given)
+        assert record is not None
+        return msgspec.structs.replace(record, body=f"body-{digest}")
+
+    monkeypatch.setattr(frontier, "explain", explain)
+    path = Path(f".gossamer/blobs/body/9f/86/{digest}")
+    assert f"Body       {path} (it is no longer there)" in gossamer("explain", "books", SEED + "ok")[1]
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"<p>")
+    assert f"Body       {path}\n" in gossamer("explain", "books", SEED + "ok")[1]
+    assert json.loads(gossamer("explain", "books", SEED + "ok", "--json")[1])["body"] == str(path)
 
 
 def test_explain_uses_the_tasks_own_url_options(gossamer: Run, frontier: MemoryFrontier):

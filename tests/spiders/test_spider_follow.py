@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from gossamer.model.errors import UsageError
 from gossamer.model.request import Request, encode
 from gossamer.model.url import UrlOptions
+from gossamer.spiders.effects import Effects
+from gossamer.spiders.handling import handle_now
 from gossamer.spiders.page import Page
+from gossamer.spiders.spider import Spider
 
 BASE = "https://shop.example"
 HTML = """<base target=x><ul class=nav><li class=next><a href="?page=2#top">next</a></li></ul>
@@ -100,6 +104,34 @@ def test_queries_are_written_in_the_encoding_of_the_page():
     """A Chinese shop's search link means what its own server understands."""
     assert paths(page("<a href='/s?q=书'>", "text/html; charset=gb2312").follow()) == ["/s?q=%CA%E9"]
     assert paths(page("<a href='/s?q=书'>").follow()) == ["/s?q=%E4%B9%A6"]
+
+
+@pytest.mark.parametrize("charset", ["gb2312", "utf-8"])
+@pytest.mark.parametrize(
+    "href", ["/s?q=书", "?q=书#top", BASE + "/书?q=书&r=%ff", "//shop.example/s?q=书", "/s"]
+)
+def test_a_link_means_the_same_however_it_is_asked_for(href: str, charset: str):
+    """`follow`, `join`, a yielded Request and `fetch` make one URL of a link, so it is one page to the crawl."""
+    fetched = []
+
+    async def fetch(request):
+        fetched.append(request.url)
+        return got
+
+    got = page(f"<a href='{href}'>书</a>", f"text/html; charset={charset}", fetch=fetch)
+    spider = Spider("x")
+
+    @spider.page()
+    def handler(page):
+        yield Request(href, priority=1)
+
+    effects = handle_now(spider, got)
+    assert isinstance(effects, Effects)
+    asyncio.run(got.fetch(href))
+
+    [url] = got.follow().urls
+    assert [got.join(href)] == [request.url for request in effects.follows] == fetched == [url]
+    assert ("%CA%E9" in url) == (charset == "gb2312" and "q=" in href)
 
 
 def test_too_many_links_are_cut_and_counted():

@@ -242,3 +242,9 @@ async def test_fetch_without_a_network_says_so():
 def test_the_representation_is_short():
     """A page in a log is its status and URL, not its body."""
     assert repr(page("secret")) == f"<Page 200 {URL}>"
+
+
+def test_a_body_that_broke_off_is_marked():
+    """A handler can tell a page that may lack its end; ordinary pages are whole."""
+    assert page("<p>x").truncated is False
+    assert page("<p>x", truncated=True).truncated is True

@@ -74,7 +74,7 @@ async def test_the_seeds_reach_every_corner() -> None:
 
 
 CORNERS = ("PAGE", "SEED", "ROBOTS", "suspect", "crashed", "retried", "stale", "late", "reaped", "refused", "known", "dns", "budget",
-           "robots_unreachable", "max_pages", "CANCELLED", "FAILED", "PAUSED", "COMPLETED", "parked", "trimmed", "several sessions",
+           "robots_unreachable", "max_pages", "max_items", "max_errors", "CANCELLED", "FAILED", "PAUSED", "COMPLETED", "parked", "trimmed", "several sessions",
            "retry_failed", "update")  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def corners(event: Event) -> list[str]:
     if name == "hosts":
         return ["parked" for host in event[1].values() if host.parked_for]
     if name == "sink":
-        return ["trimmed" for number, _ in event[4][:1] if event[3][0] and number > 1]
+        return ["trimmed" for item in event[4][:1] if event[3][0] and item.number > 1]
     if name == "control":
         return [event[2].value]
     met = {

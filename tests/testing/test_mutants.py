@@ -8,6 +8,7 @@ import pytest
 
 from gossamer.backends.memory.frontier import MemoryFrontier
 from gossamer.backends.memory.rows import Host, Lane, Lease, Record, Task
+from gossamer.model.item import Item
 from gossamer.model.record import Leases, Outcome
 from gossamer.testing.fake_clock import FakeClock
 from gossamer.testing.interleavings import Violation, first_difference, run
@@ -82,7 +83,7 @@ class NumbersReused(MemoryFrontier):
 
     async def advance(self, task: str, partition: int, sink: str, number: int, state: bytes = b"") -> None:
         await super().advance(task, partition, sink, number, state)
-        kept = [last for row in self._tasks.values() for last, _ in row.items]
+        kept = [item.number for row in self._tasks.values() for item in row.items]
         self._last_item = max(kept, default=0)
 
 
@@ -163,6 +164,55 @@ class NobodySuspect(MemoryFrontier):
         super()._return(lease)
 
 
+class LimitSeenAtTheEnd(MemoryFrontier):
+    """Looks at a task's limits once for the whole call, and takes what comes behind the outcome that reached one."""
+
+    ends = False
+
+    def _check_end(self, task: Task) -> None:
+        self.ends = True
+        super()._check_end(task)
+        self.ends = False
+
+    def _check_limits(self, task: Task) -> None:
+        if self.ends:
+            super()._check_limits(task)
+
+
+class GivenUpIsNoFailure(MemoryFrontier):
+    """Counts the verdicts of FAILED towards the limit, and not what ended with its host."""
+
+    def _account_given_up(self) -> None:
+        before = {record.lane.task: record.lane.task.errors for record in self._given_up}
+        super()._account_given_up()
+        for task, errors in before.items():
+            task.errors = errors
+
+
+class NothingForgiven(MemoryFrontier):
+    """Retries what failed, and goes on counting from there: the task fails again at once, or too early."""
+
+    def _retry_failed(self, task: Task) -> None:
+        errors = task.errors
+        super()._retry_failed(task)
+        task.errors = errors
+
+
+class KeysLost(MemoryFrontier):
+    """Writes items without their keys."""
+
+    def _log(self, task: Task, items: Sequence[Item]) -> None:
+        super()._log(task, [Item(item.data) for item in items])
+
+
+class BodyOfAnotherAttempt(MemoryFrontier):
+    """Names the body of whatever attempt there was, also of one that was to be repeated."""
+
+    def _retry(self, record: Record, outcome: Outcome) -> None:
+        record.body = outcome.body or record.body
+        super()._retry(record, outcome)
+
+
 SEEN_BY_THE_REFEREE = [
     TokensOfOthers,
     SlotFreedTwice,
@@ -177,6 +227,11 @@ SEEN_BY_THE_REFEREE = [
     ClosedLaneSwallows,
     LateSettleLosesTheRecord,
     EndUnnoticed,
+    LimitSeenAtTheEnd,
+    GivenUpIsNoFailure,
+    NothingForgiven,
+    KeysLost,
+    BodyOfAnotherAttempt,
 ]
 SEEN_BESIDE_THE_MODEL = [*SEEN_BY_THE_REFEREE, NewestHostFirst, NobodySuspect]
 

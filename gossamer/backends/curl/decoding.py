@@ -33,15 +33,19 @@ _ERRORS = (cast("type[Exception]", isal_zlib.error), brotli.error, zstd.ZstdErro
 class Decoder:
     """Undoes the codings of one body."""
 
-    def __init__(self, codings: Sequence[str], most: int) -> None:
-        """`codings` in the order in which they were applied; raises `FetchError` for one that is not known."""
+    def __init__(self, codings: Sequence[str], most: int, *, cuts: bool = False) -> None:
+        """`codings` in the order in which they were applied; raises `FetchError` for one that is not known.
+
+        What becomes more than `most` bytes is refused, or left at that where it `cuts`.
+        """
+        self._cuts = cuts
         try:
             self._steps = [_STEPS[coding]() for coding in reversed(codings)]
         except KeyError as unknown:
             raise FetchError("coding", f"the content coding {unknown} is not known") from None
         self._left = [most] * len(self._steps)
         self.cut = False
-        """Something follows the end of the coded data; it will not be decoded."""
+        """Something follows the end of the coded data, or passed the bound; it will not be decoded."""
 
     @property
     def whole(self) -> bool:
@@ -61,15 +65,19 @@ class Decoder:
                 raise FetchError("coding", "the body is not encoded as its headers say") from None
             left[place] -= len(chunk)
             if left[place] < 0:
-                raise FetchError("too_large", "more decoded bytes than are allowed")
+                if not self._cuts:
+                    raise FetchError("too_large", "more decoded bytes than are allowed")
+                chunk = chunk[: left[place]]
+                left[place] = 0
+                self.cut = True
             self.cut = self.cut or step.followed
         return chunk
 
 
-def coded(codings: Sequence[str], most: int) -> Decoder | None:
+def coded(codings: Sequence[str], most: int, *, cuts: bool = False) -> Decoder | None:
     """What undoes these codings into at most so many bytes; None if there is nothing to undo."""
     real = [coding for coding in codings if coding not in _PLAIN]
-    return Decoder(real, most) if real else None
+    return Decoder(real, most, cuts=cuts) if real else None
 
 
 class _Step(Protocol):

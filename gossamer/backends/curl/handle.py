@@ -93,7 +93,7 @@ class Handle:
             self.received,
             head.http_version,
             self.address,
-            self._decoder is not None and not self._decoder.whole,
+            self._capped or (self._decoder is not None and not self._decoder.whole),
         )
 
     def release(self) -> None:
@@ -120,8 +120,8 @@ class Handle:
         self.result = 0
 
     def is_cut(self) -> bool:
-        """Whether the exchange was ended here, because only bytes behind the coded data were still to come."""
-        return self._decoder is not None and self._decoder.cut
+        """Whether the exchange was ended here, because nothing that is wanted was still to come."""
+        return self._capped or (self._decoder is not None and self._decoder.cut)
 
     def headers_ended(self) -> bool:
         if self.head is not None:
@@ -134,6 +134,9 @@ class Handle:
 
     def _forget(self, exchange: Exchange) -> None:
         self.exchange = exchange
+        self._named = (
+            exchange.allow_private and exchange.proxy is None
+        )  # it was the host that was named, no proxy
         self.blocked = False
         self.again = False
         self.connections = 0
@@ -146,6 +149,7 @@ class Handle:
         self.window_start = inf
         self.window_bytes = 0
         self.received = 0
+        self._capped = False
 
     def _set(self, exchange: Exchange) -> None:
         curl, known = self.curl, self._known
@@ -180,33 +184,37 @@ class Handle:
         try:
             if self.head is None:
                 self._begin_body()
-            self._count(len(chunk))
+            self.received += len(chunk)
+            if self.received > self._most:
+                chunk = self._within_cap(chunk)
             if self._decoder is not None:
                 chunk = self._decoder.feed(chunk)
         except FetchError as error:
             self.refusal = error
             return 0
         self._chunks.append(chunk)
-        return 0 if self._decoder is not None and self._decoder.cut else None
+        return 0 if self.is_cut() else None
 
     def _begin_body(self) -> None:
         exchange = self.exchange
         caps = exchange.caps
         self.head = head = read_head(self.lines, caps)
         if head.codings:
-            self._decoder = coded(head.codings, caps.decoded)
+            self._decoder = coded(head.codings, caps.decoded, cuts=caps.cut)
         self._most = caps.wire if self._decoder is not None else min(caps.wire, caps.decoded)
         self.window_start = now = monotonic()
         self.next_look = min(self.next_look, now + exchange.deadlines.min_rate_window)
 
-    def _count(self, length: int) -> None:
-        self.received += length
-        if self.received > self._most:
+    def _within_cap(self, chunk: bytes) -> bytes:
+        """What may still be kept of the chunk with which the body passes its cap."""
+        if not self.exchange.caps.cut:
             raise FetchError("too_large", f"more than {self._most} bytes")
+        self._capped = True
+        return chunk[: self._most - self.received]
 
     def _on_dial(self, _purpose: int, address: pycurl.CurlSockAddr) -> _Dialled | int:
         ip, scope = address.addr[0], address.addr[3] if len(address.addr) > 3 else 0
-        if scope or not self._guard.permits(ip, allow_private=self.exchange.allow_private):
+        if scope or not self._guard.permits(ip, allow_private=self._named):
             self.blocked = True
             return int(pycurl.SOCKET_BAD)
         try:
@@ -222,7 +230,7 @@ class Handle:
         Judged again, since the connection may come from the pool, where an exchange with more freedom left it. One
         refused address among those tried is enough: a name that points inside *and* outside is not answered.
         """
-        if self.blocked or not self._guard.permits(ip, allow_private=self.exchange.allow_private):
+        if self.blocked or not self._guard.permits(ip, allow_private=self._named):
             self.blocked = True
             return int(pycurl.PREREQFUNC_ABORT)
         if self._spoiled and (local_ip, local_port) in self._spoiled:

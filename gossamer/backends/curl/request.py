@@ -134,7 +134,7 @@ def set_route(curl: pycurl.Curl, exchange: Exchange) -> None:
     curl.setopt(pycurl.HTTP_VERSION, _VERSIONS[exchange.http_version])
     curl.setopt(pycurl.SSL_VERIFYPEER, 1 if exchange.verify_tls else 0)
     curl.setopt(pycurl.SSL_VERIFYHOST, 2 if exchange.verify_tls else 0)
-    curl.setopt(pycurl.MAXFILESIZE_LARGE, max(1, exchange.caps.wire))
+    curl.setopt(pycurl.MAXFILESIZE_LARGE, 0 if exchange.caps.cut else max(1, exchange.caps.wire))
 
 
 def set_for_ever(curl: pycurl.Curl, ca_file: str) -> None:

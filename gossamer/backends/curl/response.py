@@ -47,7 +47,7 @@ def read_head(lines: Sequence[bytes], caps: Caps) -> Head:
     if raw.count(b"\n") != len(text_lines) - 1:
         raise FetchError("protocol", "a header line does not end with CR LF")
     version, _, rest = text_lines[0].partition(" ")
-    status = int(rest[:3]) if rest[:3].isdecimal() else 0
+    status = int(rest[:3]) if rest[:3].isdecimal() and rest[3:4] in {"", " "} else 0
     if not 100 <= status <= _LAST_STATUS:
         raise FetchError("protocol", "the status line has no status between 100 and 599")
     headers = []

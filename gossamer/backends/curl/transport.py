@@ -125,10 +125,11 @@ class CurlTransport:
     def _answer(self, handle: Handle) -> Answer:
         if handle.blocked:
             self._blocked += 1
-            raise FetchError("blocked_address", "the host's address may not be fetched from")
+            what = "host" if handle.exchange.proxy is None else "proxy"
+            raise FetchError("blocked_address", f"the {what}'s address is not a public one")
         if handle.refusal is not None:
             raise handle.refusal
-        # Zeros or a second member behind a complete gzip body: browsers show the page, so the beginning is an answer.
+        # Zeros or a second member behind a complete gzip body, or a body that may be cut: the beginning is an answer.
         if handle.result and not handle.is_cut():
             raise failure(handle.result, handle.text, proxied=handle.exchange.proxy is not None)
         return handle.answer()

@@ -133,7 +133,7 @@ class JsonlSink:
                 "The output file was removed or changed while this crawl writes it",
                 "put it back as it was and start the same command again, or begin anew with --fresh",
             )
-        data = b"\n".join([item for _, item in items]) + b"\n"
+        data = b"\n".join([item.data for item in items]) + b"\n"
         if self._compress:
             data = gzip.compress(data, 6, mtime=0)
         self._whole = False
@@ -174,7 +174,7 @@ class StdoutSink:
 
     async def write(self, items: Items) -> bytes:
         if items:
-            await asyncio.to_thread(self._print, b"\n".join([item for _, item in items]) + b"\n")
+            await asyncio.to_thread(self._print, b"\n".join([item.data for item in items]) + b"\n")
         return b""
 
     async def close(self) -> None:

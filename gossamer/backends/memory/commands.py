@@ -45,7 +45,7 @@ class Commands(Items):
     def _retry_failed(self, task: Task) -> None:
         if task.is_over:
             task.state, task.reason, task.ended = TaskState.RUNNING, "", None
-        task.retried_up_to = 0
+        task.retried_up_to = task.errors = 0
 
     def _change_state(self, task: Task, target: TaskState, reason: str) -> None:
         if task.state is target:

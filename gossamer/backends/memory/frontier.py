@@ -52,6 +52,8 @@ class MemoryFrontier(Commands):
             )
         self._enter()
         new = self._push(row, links)
+        self._account_given_up()
+        self._check_end(row)
         self._refresh()
         return Pushed(new, len(links) - new)
 
@@ -124,6 +126,7 @@ class MemoryFrontier(Commands):
             crashes=record.crashes,
             suspect=record.suspect,
             found_on=record.found_on,
+            body=record.body,
             due_in=due_in,
             host=view(record.lane.host.row, now),
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from gossamer.backends.memory.lives import Lives
+from gossamer.model.record import LoggedItem
 
 
 class Items(Lives):
     """`ports.frontier.ItemLog` in memory. There is one partition, so its number is not looked at."""
 
-    async def read(self, task: str, partition: int, after: int, limit: int) -> list[tuple[int, bytes]]:  # noqa: ARG002
-        return [item for item in self._task(task).items if item[0] > after][:limit]
+    async def read(self, task: str, partition: int, after: int, limit: int) -> list[LoggedItem]:  # noqa: ARG002
+        return [item for item in self._task(task).items if item.number > after][:limit]
 
     async def cursor(self, task: str, partition: int, sink: str) -> tuple[int, bytes]:  # noqa: ARG002
         row = self._task(task)
@@ -22,4 +23,4 @@ class Items(Lives):
         if number >= row.sinks.get(sink, (0, b""))[0]:
             row.sinks[sink] = (number, state)
         held = min(number for number, _ in row.sinks.values())
-        row.items = [item for item in row.items if item[0] > held]
+        row.items = [item for item in row.items if item.number > held]

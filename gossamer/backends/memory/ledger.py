@@ -10,9 +10,9 @@ from itertools import islice, takewhile
 from gossamer.backends.memory.rows import Host, Lane, Lease, Record, Session, Task
 from gossamer.model.hostrow import Asking, HostRow, free_slots, ready_at
 from gossamer.model.record import Kind, Link, State
-from gossamer.model.task import TaskState, UnknownTask
+from gossamer.model.task import TaskState, UnknownTask, limit_reached
 from gossamer.ports.clock import Clock
-from gossamer.ports.frontier import SESSION_TTL
+from gossamer.ports.frontier import KEPT_SAMPLES, SAMPLE_LENGTH, SESSION_TTL
 
 TICK_DELAYED = 1_000  # delayed records that one call makes due
 TICK_RETRIED = 500  # FAILED records that one call revives
@@ -31,6 +31,7 @@ class Ledger:
         self._sessions: dict[str, Session] = {}
         self._touched: set[Host] = set()  # hosts of which this call changed slots, row or closures
         self._fed: set[Host] = set()  # hosts that got records to do
+        self._given_up: list[Record] = []  # what this call ended because its host was given up
         self._last_record = self._last_lease = self._last_item = 0
 
     def _enter(self) -> None:
@@ -93,7 +94,7 @@ class Ledger:
         self._fed.add(record.lane.host)
         if record.lane.closed:
             self._touched.add(record.lane.host)
-            self._end(record, *record.lane.closed)
+            self._end_closed(record, *record.lane.closed)
         elif delay > 0:
             record.due = self._now + delay
             insort(self._delayed, record, key=lambda waiting: (waiting.due, waiting.id))
@@ -126,8 +127,28 @@ class Ledger:
         if delayed:
             self._delayed = [record for record in self._delayed if record.lane is not lane]
         for record in lane.queue + delayed:
-            self._end(record, state, code)
+            self._end_closed(record, state, code)
         lane.queue.clear()
+
+    def _end_closed(self, record: Record, state: State, code: str) -> None:
+        """Not by a verdict of its own, but with its host."""
+        self._end(record, state, code)
+        if state is State.FAILED:
+            self._given_up.append(record)
+
+    def _account_given_up(self) -> None:
+        """When all of the call came so far, what went with a host counts as failed, and the first discovered are samples."""
+        for record in sorted(self._given_up, key=lambda record: record.id):
+            task = record.lane.task
+            task.errors += 1
+            self._keep_samples(task, [(f"failed:{record.code}", record.link.url[:SAMPLE_LENGTH])])
+        self._given_up.clear()
+
+    def _keep_samples(self, task: Task, samples: Sequence[tuple[str, str]]) -> None:
+        for counter, example in samples:
+            kept = task.samples.setdefault(counter, [])
+            if len(kept) < KEPT_SAMPLES:
+                kept.append(example)
 
     def _free(self, lease: Lease) -> None:
         """Delete the lease and give its slot back; what becomes of its record is the caller's to say."""
@@ -142,15 +163,21 @@ class Ledger:
         lease.lane.task.leased_pages -= lease.record.kind is Kind.PAGE
 
     def _check_end(self, task: Task) -> None:
-        """Complete a task that has reached its budget, or that has nothing left to do."""
+        """End a running task that has reached a limit, or that has nothing left to do."""
+        self._check_limits(task)
         if task.state is not TaskState.RUNNING:
-            return
-        if task.spec.max_pages is not None and task.pages >= task.spec.max_pages:
-            self._end_task(task, TaskState.COMPLETED, "max_pages")
             return
         expects_more = task.seeding or task.spec.keep_open or task.retried_up_to is not None
         if not expects_more and len(task.records) == task.terminal:
             self._end_task(task, TaskState.COMPLETED, "")
+
+    def _check_limits(self, task: Task) -> None:
+        """End a running task that has reached one of its limits."""
+        if task.state is TaskState.RUNNING:
+            items = task.counts["items"]
+            end = limit_reached(task.spec, pages=task.pages, items=items, errors=task.errors)
+            if end is not None:
+                self._end_task(task, *end)
 
     def _end_task(self, task: Task, state: TaskState, reason: str) -> None:
         task.state, task.reason, task.ended = state, reason, self._now

@@ -60,6 +60,7 @@ class Lives(Settling):
         tasks = {lease.lane.task for lease in leases}
         for lease in leases:
             self._return(lease)
+        self._account_given_up()
         if pause:
             self._pause(hosts)
         for task in tasks:

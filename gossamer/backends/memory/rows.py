@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from gossamer.model.hostrow import HostRow
-from gossamer.model.record import Kind, Link, State
+from gossamer.model.record import Kind, Link, LoggedItem, State
 from gossamer.model.task import ENDED, TaskSpec, TaskState, TaskView
 
 
@@ -24,9 +24,10 @@ class Task:
     leased: int = 0
     leased_pages: int = 0
     pages: int = 0
+    errors: int = 0  # records that FAILED since it was opened or last retried
     records: dict[bytes, Record] = field(default_factory=dict)
     lanes: dict[str, Lane] = field(default_factory=dict)
-    items: list[tuple[int, bytes]] = field(default_factory=list)
+    items: list[LoggedItem] = field(default_factory=list)
     sinks: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     samples: dict[str, list[str]] = field(default_factory=dict)
@@ -97,6 +98,7 @@ class Record:
     crashes: int = 0
     suspect: bool = False
     due: float | None = None
+    body: str | None = None
 
     @property
     def kind(self) -> Kind:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from gossamer.backends.memory.granting import Granting
 from gossamer.backends.memory.rows import Lease, Record, Task
 from gossamer.model.hostrow import obey
-from gossamer.model.record import REDIRECTED, TERMINAL, Kind, Leases, Outcome, State, Verdict
-from gossamer.ports.frontier import KEPT_SAMPLES
+from gossamer.model.item import Item
+from gossamer.model.record import REDIRECTED, TERMINAL, Kind, Leases, LoggedItem, Outcome, State, Verdict
 
 
 class Settling(Granting):
@@ -24,8 +24,10 @@ class Settling(Granting):
             else:
                 self._end_attempt(lease, outcome)
                 settled.append((lease, outcome))
+                self._check_limits(lease.lane.task)
         self._close_lanes(settled)
         self._take_effects(settled)
+        self._account_given_up()
         for task in self._tasks.values():
             self._check_end(task)
         self._refresh()
@@ -58,10 +60,14 @@ class Settling(Granting):
         obey(lease.lane.host.row, outcome.host, outcome.sent_ago, self._now)
         if lease.record is None:
             return
+        task = lease.lane.task
+        task.counts["items"] += len(outcome.items)
         if outcome.verdict in TERMINAL:
             self._end(lease.record, State(outcome.verdict), outcome.code)
+            lease.record.body = outcome.body or lease.record.body
+            task.errors += outcome.verdict is Verdict.FAILED
             if _is_page(lease, outcome):
-                lease.lane.task.pages += 1
+                task.pages += 1
                 lease.lane.pages += 1
         elif outcome.verdict is Verdict.RETRY:
             self._retry(lease.record, outcome)
@@ -102,17 +108,10 @@ class Settling(Granting):
                 task.counts.update(outcome.counts)
                 self._keep_samples(task, outcome.samples)
 
-    def _log(self, task: Task, items: Sequence[bytes]) -> None:
+    def _log(self, task: Task, items: Sequence[Item]) -> None:
         for item in items:
             self._last_item += 1
-            task.items.append((self._last_item, item))
-        task.counts["items"] += len(items)
-
-    def _keep_samples(self, task: Task, samples: Sequence[tuple[str, str]]) -> None:
-        for counter, example in samples:
-            kept = task.samples.setdefault(counter, [])
-            if len(kept) < KEPT_SAMPLES:
-                kept.append(example)
+            task.items.append(LoggedItem(self._last_item, item.data, item.key))
 
 
 def _is_page(lease: Lease, outcome: Outcome) -> bool:

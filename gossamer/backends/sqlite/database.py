@@ -103,6 +103,8 @@ class Database:
                     hint="name another folder with --state",
                 )
             schema.create(self._write)
+        elif version < schema.VERSION:
+            schema.migrate(self._write, version)
 
     def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:

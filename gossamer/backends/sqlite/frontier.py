@@ -15,7 +15,7 @@ from gossamer.backends.sqlite.ledger import Ledger
 from gossamer.backends.sqlite.pushing import HostIds, push
 from gossamer.backends.sqlite.settling import settle
 from gossamer.model.host import HostView
-from gossamer.model.record import Leases, Link, Outcome, Pushed
+from gossamer.model.record import Leases, Link, LoggedItem, Outcome, Pushed
 from gossamer.model.task import Command, SessionLost, TaskSpec, TaskView
 from gossamer.ports.frontier import Explained
 
@@ -155,7 +155,7 @@ class SqliteFrontier:
 
     # ItemLog
 
-    async def read(self, task: str, partition: int, after: int, limit: int) -> list[tuple[int, bytes]]:
+    async def read(self, task: str, partition: int, after: int, limit: int) -> list[LoggedItem]:
         return await self._database.read(lambda db: items.read(db, task, after, limit))
 
     async def cursor(self, task: str, partition: int, sink: str) -> tuple[int, bytes]:

@@ -3,28 +3,52 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 import msgspec
 
-from gossamer.backends.sqlite.ledger import Ledger
+from gossamer.backends.sqlite.ledger import Ledger, TaskRow
+from gossamer.model.item import Item
+from gossamer.model.record import LoggedItem
 
 
-class Logged(msgspec.Struct, array_like=True):
-    """An item as it is read: its JSON text stays untouched."""
+class Row(msgspec.Struct, array_like=True):
+    """A row of `item` as it is read: its JSON text stays untouched."""
 
     number: int
     data: str
+    key: str | None
 
 
-_logged = msgspec.json.Decoder(list[Logged])
+_rows = msgspec.json.Decoder(list[Row])
+
+PLAIN = "INSERT INTO item (task, data) SELECT ?, value FROM json_each(?)"
+# A key is kept as JSON, so that no character of it is lost on the way.
+KEYED = (
+    "INSERT INTO item (task, data, key) SELECT ?, value -> 0, nullif(value -> 1, 'null') FROM json_each(?)"
+)
 
 
-def read(db: sqlite3.Connection, task: str, after: int, limit: int) -> list[tuple[int, bytes]]:
-    sql = """SELECT json_group_array(json_array(number, data)) FROM (SELECT number, data FROM item
+def append(ledger: Ledger, task: TaskRow, items: Sequence[Item]) -> None:
+    """Write items into the log by one statement.
+
+    Each is a JSON text already; in an array they are one argument, and come out as they went in.
+    """
+    keys = [item.key for item in items]
+    if keys.count(None) == len(keys):
+        sql, texts = PLAIN, [item.data for item in items]
+    else:
+        sql = KEYED
+        texts = [b"[%b,%b]" % (item.data, msgspec.json.encode(item.key)) for item in items]
+    ledger.db.execute(sql, (task.id, b"[" + b",".join(texts) + b"]"))
+
+
+def read(db: sqlite3.Connection, task: str, after: int, limit: int) -> list[LoggedItem]:
+    sql = """SELECT json_group_array(json_array(number, data, json(key))) FROM (SELECT number, data, key FROM item
              WHERE number > ? AND task = (SELECT id FROM task WHERE name = ?) ORDER BY number LIMIT ?)"""
     return [
-        (row.number, row.data.encode())
-        for row in _logged.decode(db.execute(sql, (after, task, limit)).fetchone()[0])
+        LoggedItem(row.number, row.data.encode(), row.key)
+        for row in _rows.decode(db.execute(sql, (after, task, limit)).fetchone()[0])
     ]
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from gossamer.model.hostrow import Asking, HostRow, ready_at
 from gossamer.model.task import ENDED, TaskSpec, TaskState, TaskView, UnknownTask
+from gossamer.ports.frontier import KEPT_SAMPLES
 
 SEED_HOST = 1  # the row of the pseudo host of seeds, without slots or pace
 
@@ -41,6 +42,7 @@ class TaskRow(msgspec.Struct, array_like=True):
     items: int
     lowest: int  # no record has a lower priority: what is found again at this one or below cannot rise
     logged: int  # items in the log
+    errors: int  # records that FAILED since it was opened or last retried
 
     @property
     def spec(self) -> TaskSpec:
@@ -85,7 +87,7 @@ class LaneRow(msgspec.Struct, array_like=True):
 
 
 TASK_COLUMNS = """id, name, spec, state, reason, json(iif(seeding, 'true', 'false')), retrying,
- closures, opened, ended, discovered, terminal, leased, leased_pages, pages, items, lowest, logged"""
+ closures, opened, ended, discovered, terminal, leased, leased_pages, pages, items, lowest, logged, errors"""
 HOST_OBJECT = """json_object('id', h.id, 'name', h.name, 'scheme', h.scheme, 'open', h.open, 'next_turn', h.next_turn, 'last_sent', h.last_sent,
  'parked_until', h.parked_until, 'level', h.level, 'trouble', h.trouble, 'bad_since', h.bad_since, 'delay', h.delay,
  'latency', h.latency, 'crawl_delay', h.crawl_delay, 'robots_version', h.robots_version, 'robots_until', h.robots_until,
@@ -124,6 +126,9 @@ class Ledger:
         self.touched: set[int] = set()  # hosts with a slot, turn or closure changed
         self.fed: set[int] = set()  # hosts that only got new records
         self.changed_tasks: set[int] = set()
+        self.given_up: list[
+            tuple[int, int, str, str]
+        ] = []  # (record, task, code, URL) that ended with its host
 
     # Tasks
 
@@ -230,17 +235,28 @@ class Ledger:
         self.write_lanes()
         self._write_hosts()
         self._write_counts()
+        if self.given_up:
+            # The first discovered are the examples: which closure came first within a call is nobody's business.
+            self.keep_samples((task, f"failed:{code}", url) for _, task, code, url in sorted(self.given_up))
+            self.given_up.clear()
         for task_id in self.changed_tasks:
             row = self.tasks[task_id]
             self.db.execute(
                 """UPDATE task SET spec = ?, state = ?, reason = ?, seeding = ?, retrying = ?, closures = ?, ended = ?,
                      discovered = ?, terminal = ?, leased = ?, leased_pages = ?, pages = ?, items = ?, lowest = ?,
-                     logged = ? WHERE id = ?""",
+                     logged = ?, errors = ? WHERE id = ?""",
                 (row.spec_text, row.state.value, row.reason, row.seeding, row.retrying, row.closures, row.ended,
                  row.discovered, row.terminal, row.leased, row.leased_pages, row.pages, row.items, row.lowest, row.logged,
-                 row.id),
+                 row.errors, row.id),
             )  # fmt: skip
         self.changed_tasks.clear()
+
+    def keep_samples(self, samples: Iterable[tuple[int, str, str]]) -> None:
+        """The first few examples of each counter of a task stay: (task, counter, example)."""
+        for task, name, example in samples:
+            sql = """INSERT INTO sample (task, name, place, example)
+                     SELECT ?1, ?2, count(*), ?3 FROM sample WHERE task = ?1 AND name = ?2 HAVING count(*) < ?4"""
+            self.db.execute(sql, (task, name, example, KEPT_SAMPLES))
 
     def _write_hosts(self) -> None:
         for host, row in self.hosts.items():

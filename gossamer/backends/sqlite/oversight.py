@@ -15,7 +15,8 @@ from gossamer.model.record import State
 from gossamer.ports.frontier import Explained
 
 FOUND = """SELECT r.id, r.url, r.state, r.code, r.depth, r.priority, r.retries, r.crashes, r.suspect, r.due, r.host,
- coalesce(p.url, ''), EXISTS (SELECT 1 FROM lease WHERE lease.record = r.id)
+ coalesce(p.url, ''), EXISTS (SELECT 1 FROM lease WHERE lease.record = r.id),
+ (SELECT key FROM body WHERE body.task = r.task AND body.record = r.id)
  FROM known k JOIN record r ON r.id = k.id LEFT JOIN record p ON p.id = r.parent
  WHERE k.task = ? AND k.bucket IN (0, ?) AND k.k1 = ? AND k.k2 = ?"""
 
@@ -57,7 +58,9 @@ def explain(ledger: Ledger, name: str, key: bytes, host: str) -> Explained | Non
     found = ledger.db.execute(FOUND, (task.id, row[0] if row else SEED_HOST, k1, k2)).fetchone()
     if found is None:
         return None
-    _, url, state, code, depth, priority, retries, crashes, suspect, due, host_id, parent, leased = found
+    _, url, state, code, depth, priority, retries, crashes, suspect, due, host_id, parent, leased, body = (
+        found
+    )
     state = State(state)
     if state is State.PENDING and task.is_over:
         state, code = State.CANCELLED, task.reason
@@ -74,6 +77,7 @@ def explain(ledger: Ledger, name: str, key: bytes, host: str) -> Explained | Non
         crashes=crashes,
         suspect=bool(suspect),
         found_on=parent,
+        body=body,
         due_in=max(0.0, due - ledger.now) if due is not None and state is State.PENDING else 0.0,
         host=view(ledger.hosts[host_id], ledger.now),
     )

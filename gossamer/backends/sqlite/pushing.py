@@ -12,6 +12,7 @@ import msgspec
 from gossamer.backends.sqlite.database import one
 from gossamer.backends.sqlite.ledger import SEED_HOST, Ledger, TaskRow, text
 from gossamer.model.record import Link, State
+from gossamer.ports.frontier import KEPT_SAMPLES, SAMPLE_LENGTH
 
 OWN_KEYS = 0  # the bucket of authors' own keys, which are unique over all hosts
 
@@ -40,6 +41,9 @@ RAISED = """SELECT json_group_array(json_array(id, host, old, new, due)) FROM (
  CROSS JOIN record r ON r.id = k.id
  WHERE k.id != ? + i.pos AND r.state = 0 AND i.priority > r.priority
    AND NOT EXISTS (SELECT 1 FROM lease WHERE lease.record = r.id) GROUP BY r.id)"""
+
+FIRST = """SELECT r.id, substr(r.url, 1, ?) FROM (SELECT id FROM queue WHERE task = ? AND host = ?
+ UNION ALL SELECT id FROM delayed WHERE task = ? AND host = ? ORDER BY id LIMIT ?) w CROSS JOIN record r ON r.id = w.id"""
 
 
 Row = tuple[int, int, int, int, str, str | None, int, int, int, int, int | None, float]
@@ -141,6 +145,11 @@ def end_lane(ledger: Ledger, task: TaskRow, host: int, state: State, code: str) 
     """Close the task's lane on this host and end what waits there: one order, however many records."""
     db = ledger.db
     ledger.write_lanes()
+    if state is State.FAILED:
+        args = (SAMPLE_LENGTH, task.id, host, task.id, host, KEPT_SAMPLES)
+        ledger.given_up += [
+            (record, task.id, code, url) for record, url in db.execute(FIRST, args).fetchall()
+        ]
     ended = db.execute(
         """UPDATE record SET state = ?, code = ? WHERE id IN (SELECT id FROM queue WHERE task = ? AND host = ?
              UNION ALL SELECT id FROM delayed WHERE task = ? AND host = ?)""",
@@ -154,6 +163,7 @@ def end_lane(ledger: Ledger, task: TaskRow, host: int, state: State, code: str) 
     )
     task.closures += 1
     task.terminal += ended
+    task.errors += ended if state is State.FAILED else 0
     ledger.changed_tasks.add(task.id)
     ledger.counts[task.id][state.name.lower()] += ended
     ledger.counts[task.id][f"{state.name.lower()}:{code or 'ok'}"] += ended

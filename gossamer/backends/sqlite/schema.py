@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-VERSION = 1
+VERSION = 2
 
 # WAL with FULL: a commit that returned survives a power cut. The checkpoint is run beside the writer (database.py).
 PRAGMAS = """
@@ -25,7 +25,7 @@ CREATE TABLE task (
   opened REAL NOT NULL, ended REAL,
   discovered INTEGER NOT NULL DEFAULT 0, terminal INTEGER NOT NULL DEFAULT 0, leased INTEGER NOT NULL DEFAULT 0,
   leased_pages INTEGER NOT NULL DEFAULT 0, pages INTEGER NOT NULL DEFAULT 0, items INTEGER NOT NULL DEFAULT 0,
-  lowest INTEGER NOT NULL DEFAULT 0, logged INTEGER NOT NULL DEFAULT 0);
+  lowest INTEGER NOT NULL DEFAULT 0, logged INTEGER NOT NULL DEFAULT 0, errors INTEGER NOT NULL DEFAULT 0);
 
 CREATE TABLE host (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, scheme TEXT NOT NULL, open INTEGER NOT NULL DEFAULT 0,
@@ -66,7 +66,7 @@ CREATE INDEX lease_record ON lease (record);
 
 CREATE TABLE session (name TEXT PRIMARY KEY, worker TEXT NOT NULL, beat REAL NOT NULL) WITHOUT ROWID;
 
-CREATE TABLE item (number INTEGER PRIMARY KEY AUTOINCREMENT, task INTEGER NOT NULL, data TEXT NOT NULL);
+CREATE TABLE item (number INTEGER PRIMARY KEY AUTOINCREMENT, task INTEGER NOT NULL, data TEXT NOT NULL, key TEXT);
 
 CREATE TABLE cursor (
   task INTEGER NOT NULL, sink TEXT NOT NULL, number INTEGER NOT NULL, state BLOB NOT NULL,
@@ -80,6 +80,21 @@ CREATE TABLE sample (
   PRIMARY KEY (task, name, place)) WITHOUT ROWID;
 """
 
+# Apart from the records, which are written side by side and must not grow in their places.
+BODY = """
+CREATE TABLE body (task INTEGER NOT NULL, record INTEGER NOT NULL, key TEXT NOT NULL, PRIMARY KEY (task, record)) WITHOUT ROWID;
+"""
+
+# From each older format to the next one. Columns that are added at the end cost nothing, however long a table is.
+STEPS = {
+    1: f"""
+ALTER TABLE task ADD COLUMN errors INTEGER NOT NULL DEFAULT 0;
+UPDATE task SET errors = coalesce((SELECT value FROM counter WHERE counter.task = task.id AND name = 'failed'), 0);
+ALTER TABLE item ADD COLUMN key TEXT;
+{BODY}
+""",
+}
+
 # What a push brings, in the connection's own memory while its transaction lasts.
 INBOX = """
 CREATE TEMP TABLE IF NOT EXISTS inbox (
@@ -90,9 +105,20 @@ CREATE TEMP TABLE IF NOT EXISTS inbox (
 
 def create(db: sqlite3.Connection) -> None:
     """Make the tables in an empty file; called inside a transaction."""
-    for statement in TABLES.split(";"):
-        if statement.strip():
-            db.execute(statement)
+    _execute(db, TABLES + BODY)
     # The pseudo host of seeds: never paced, never parked. Bucket 0 of `known` holds authors' own keys.
     db.execute("INSERT INTO host (id, name, scheme) VALUES (1, '', '')")
     db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def migrate(db: sqlite3.Connection, version: int) -> None:
+    """Bring the tables of an older format to this one, in place; called inside a transaction."""
+    for step in range(version, VERSION):
+        _execute(db, STEPS[step])
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _execute(db: sqlite3.Connection, statements: str) -> None:
+    for statement in statements.split(";"):
+        if statement.strip():
+            db.execute(statement)

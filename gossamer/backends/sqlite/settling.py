@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from gossamer.backends.sqlite.items import append
 from gossamer.backends.sqlite.leasing import lease, tick
 from gossamer.backends.sqlite.ledger import SEED_HOST, Ledger, TaskRow, text
 from gossamer.backends.sqlite.pushing import HostIds, end_closed, end_lane, push
 from gossamer.backends.sqlite.sessions import is_alive
-from gossamer.backends.sqlite.tasks import complete
+from gossamer.backends.sqlite.tasks import check_limits, complete
 from gossamer.model.hostrow import obey
 from gossamer.model.record import REDIRECTED, TERMINAL, Kind, Leases, Outcome, State, Verdict
-from gossamer.ports.frontier import KEPT_SAMPLES
 
 TOKENS = """SELECT json_group_array(json_array(l.number, l.record, l.task, l.host, l.kind, l.session, r.priority)) FROM json_each(?) j
  JOIN lease l ON l.number = j.value LEFT JOIN record r ON r.id = l.record"""
@@ -23,6 +23,7 @@ AGAIN = """UPDATE record SET priority = j.value ->> 1, due = j.value ->> 2, retr
  FROM json_each(?) j WHERE record.id = j.value ->> 0"""
 BACK = "INSERT INTO queue (task, host, sunk, id) SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)"
 LATER = "INSERT INTO delayed (due, id, task, host) SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)"
+KEPT = "INSERT OR REPLACE INTO body (task, record, key) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)"
 
 
 class Token(msgspec.Struct, array_like=True, gc=False):
@@ -47,6 +48,7 @@ class Settling:
         self.ledger = ledger
         self.ids = ids
         self.ended: list[tuple[int, int, str]] = []
+        self.bodies: list[tuple[int, int, str]] = []
         self.again: list[tuple[object, ...]] = []
         self.back: list[tuple[int, int, int, int]] = []
         self.later: list[tuple[float, int, int, int]] = []
@@ -101,6 +103,9 @@ class Settling:
         if token.record is not None:
             self.decide(outcome, token, token.record, task)
             self.tasks.setdefault(task.id, []).append((token.record, outcome))
+            task.items += len(outcome.items)
+            task.logged += len(outcome.items)
+            check_limits(ledger, task)  # what comes behind it in this call is too late
         if outcome.host is not None and outcome.host.give_up and row.name:
             self.closing.append((task, token.host, State.FAILED, outcome.host.give_up))
         return True
@@ -111,6 +116,9 @@ class Settling:
         if outcome.verdict in TERMINAL:
             self.ended.append((record, int(outcome.verdict), outcome.code))
             task.terminal += 1
+            task.errors += outcome.verdict is Verdict.FAILED
+            if outcome.body is not None:
+                self.bodies.append((task.id, record, outcome.body))
             state = State(int(outcome.verdict)).name.lower()
             counts[state] += 1
             counts[f"{state}:{outcome.code or 'ok'}"] += 1
@@ -146,13 +154,14 @@ class Settling:
 
     def write(self) -> None:
         db = self.ledger.db
-        for sql, rows in ((ENDED, self.ended), (AGAIN, self.again), (BACK, self.back), (LATER, self.later)):
+        for sql, rows in ((ENDED, self.ended), (AGAIN, self.again), (BACK, self.back), (LATER, self.later),
+                          (KEPT, self.bodies)):  # fmt: skip
             if rows:
                 db.execute(sql, (text(rows),))
+        end_closed(self.ledger, self.returned)
         self.close_full_lanes()
         for task, host, state, code in self.closing:
             end_lane(self.ledger, task, host, state, code)
-        end_closed(self.ledger, self.returned)
         for task_id, settled in self.tasks.items():
             self.write_effects(self.ledger.task(task_id), settled)
         for task in list(self.ledger.tasks.values()):
@@ -168,35 +177,20 @@ class Settling:
                 self.closing.append((task, host, State.SKIPPED, "budget"))
 
     def write_effects(self, task: TaskRow, settled: list[tuple[int | None, Outcome]]) -> None:
-        ledger, db = self.ledger, self.ledger.db
+        ledger = self.ledger
         push(
             ledger, task, [(record, outcome.links) for record, outcome in settled if outcome.links], self.ids
         )
         items = [item for _, outcome in settled for item in outcome.items]
         if items:
-            # Each item is a JSON text already; in an array they are one argument, and come out as they went in.
-            db.execute(
-                "INSERT INTO item (task, data) SELECT ?, value FROM json_each(?)",
-                (task.id, b"[" + b",".join(items) + b"]"),
-            )
-            task.items += len(items)
-            task.logged += len(items)
-            ledger.changed_tasks.add(task.id)
-        samples: list[tuple[str, str]] = []
+            append(ledger, task, items)
+        samples: list[tuple[int, str, str]] = []
         for _, outcome in settled:
             if outcome.counts:
                 ledger.counts[task.id].update(outcome.counts)
-            samples.extend(outcome.samples)
-        if samples:
-            keep_samples(ledger, task, samples)
-
-
-def keep_samples(ledger: Ledger, task: TaskRow, samples: Sequence[tuple[str, str]]) -> None:
-    """The first few examples of each counter stay."""
-    for name, example in samples:
-        sql = """INSERT INTO sample (task, name, place, example)
-                 SELECT ?1, ?2, count(*), ?3 FROM sample WHERE task = ?1 AND name = ?2 HAVING count(*) < ?4"""
-        ledger.db.execute(sql, (task.id, name, example, KEPT_SAMPLES))
+            if outcome.samples:
+                samples += [(task.id, name, example) for name, example in outcome.samples]
+        ledger.keep_samples(samples)
 
 
 def settle(

@@ -15,7 +15,10 @@ from gossamer.model.task import (
     TaskEnded,
     TaskSpec,
     TaskState,
+    limit_reached,
 )
+
+TABLES_OF_TASK = "lane", "record", "known", "queue", "delayed", "item", "cursor", "counter", "sample", "body"
 
 
 def open_task(ledger: Ledger, spec: TaskSpec) -> TaskRow:
@@ -76,22 +79,27 @@ def end_task(ledger: Ledger, task: TaskRow, state: TaskState, reason: str) -> No
 
 
 def complete(ledger: Ledger, task: TaskRow) -> None:
-    """End a running task that has reached its budget, or that has nothing PENDING and nothing LEASED."""
-    if task.state is not TaskState.RUNNING:
+    """End a running task that has reached a limit, or that has nothing PENDING and nothing LEASED."""
+    check_limits(ledger, task)
+    if task.state is not TaskState.RUNNING or task.terminal != task.discovered:
         return
-    if task.spec.max_pages is not None and task.pages >= task.spec.max_pages:
-        end_task(ledger, task, TaskState.COMPLETED, "max_pages")
-    elif task.terminal == task.discovered and not (
-        task.seeding or task.retrying is not None or task.spec.keep_open
-    ):
+    if not (task.seeding or task.retrying is not None or task.spec.keep_open):
         end_task(ledger, task, TaskState.COMPLETED, "")
+
+
+def check_limits(ledger: Ledger, task: TaskRow) -> None:
+    """End a running task that has reached one of its limits."""
+    if task.state is TaskState.RUNNING:
+        end = limit_reached(task.spec, pages=task.pages, items=task.items, errors=task.errors)
+        if end is not None:
+            end_task(ledger, task, *end)
 
 
 def retry_failed(task: TaskRow) -> None:
     """An ended task runs again; from the first FAILED record on, they are brought back."""
     if task.is_over:
         task.state, task.reason, task.ended = TaskState.RUNNING, "", None
-    task.retrying = 0
+    task.retrying = task.errors = 0
 
 
 def retry_some(ledger: Ledger, task: TaskRow, limit: int) -> None:
@@ -141,7 +149,7 @@ def forget(ledger: Ledger, name: str) -> None:
             f"The task {name!r} is being worked on",
             hint="stop its workers first (Ctrl-C, or `gossamer cancel`)",
         )
-    for table in ("lane", "record", "known", "queue", "delayed", "item", "cursor", "counter", "sample"):
+    for table in TABLES_OF_TASK:
         ledger.db.execute(f"DELETE FROM {table} WHERE task = ?", (task.id,))
     ledger.db.execute("DELETE FROM task WHERE id = ?", (task.id,))
     del ledger.tasks[task.id]

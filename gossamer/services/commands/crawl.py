@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from gossamer.model.errors import UsageError
-from gossamer.services.commands.flags import RESULTS, SPIDER, Flags, pairs
+from gossamer.services.commands.flags import RESULTS, SPIDER, WHAT, Flags, pairs
 from gossamer.services.options import RunOptions
 
 NONE = Flags()
@@ -26,6 +26,10 @@ def crawl(
             help="A field of the items: text of the first match.",
         ),
     ] = None,
+    follow: Annotated[
+        bool | None,
+        Parameter(negative="--no-follow", group=WHAT, help="Follow links, as is the default, or not."),
+    ] = None,
     flags: Flags = NONE,
 ) -> int:
     """Crawl from these URLs, and leave one item per page.
@@ -36,7 +40,7 @@ def crawl(
         raise UsageError(
             "No URL was given", where="gossamer crawl", hint="gossamer crawl https://example.com/"
         )
-    options = flags.options()
+    options = flags.options(follow=follow)
     options.urls = list(urls)
     options.select = pairs(select or (), "--select", "title=h1")
     name_at_keyboard(options, urls)
@@ -57,12 +61,19 @@ def run(
             name=["-a", "--arg"], group=SPIDER, metavar="NAME=VALUE", help="An argument of the spider."
         ),
     ] = None,
+    follow: Annotated[bool | None, Parameter(negative="--no-follow", show=False)] = None,
     flags: Flags = NONE,
 ) -> int:
     """Run the spider of a file.
 
     The same command goes on where it was stopped, however it was stopped.
     """
+    if follow is not None:  # taken only to be refused with a better reason than "unknown option"
+        raise UsageError(
+            "`run` follows the links that the spider's handlers yield, and no others",
+            where="option --follow" if follow else "option --no-follow",
+            hint="leave it out; --depth 0 fetches only the seeds. It is an option of `gossamer crawl`",
+        )
     options = flags.options()
     options.file = file
     options.args = pairs(argument or (), "-a", "name=value")
@@ -73,7 +84,7 @@ def run(
 
 
 def name_at_keyboard(options: RunOptions, urls: Iterable[str]) -> None:
-    """Hosts that were typed may have a private address, and with --allow the seeds' own hosts stay allowed."""
+    """Hosts that were typed may have a private address; --allow adds to what is allowed without it."""
     from gossamer.model.scope import seed_hosts
     from gossamer.model.url import canonical, origin_of
     from gossamer.services.settings import Given
@@ -84,6 +95,8 @@ def name_at_keyboard(options: RunOptions, urls: Iterable[str]) -> None:
     if seeds and typed:
         own = [entry for seed in seeds for entry in seed_hosts(seed)]
         options.settings["allow"] = Given(list(dict.fromkeys([*own, *typed])), "option --allow")
+    elif typed:  # what the spider allows is known when its file has been loaded
+        options.also_allow = options.settings.pop("allow")
     names = [origin_of(seed).host for seed in seeds] + [host for entry in typed if (host := _host(entry))]
     if names and "private_hosts" not in options.settings:
         options.settings["private_hosts"] = Given(list(dict.fromkeys(names)), "the command line")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
+from gossamer.model.errors import UsageError
 from gossamer.services import figures
 from gossamer.services.commands.tasks import Json, State, TaskName, find_task, opened, wait_for
 from gossamer.services.options import STATE
@@ -20,6 +21,25 @@ if TYPE_CHECKING:
     from gossamer.services.refusals import Rules
 
 LABEL = 11
+OUTSIDE = frozenset({"scheme", "offsite", "denied"})
+"""Refusals that hold for every request to a URL, whatever its method, body or key."""
+
+
+class Asked(NamedTuple):
+    """By what a request is known: its own key, or method, URL and body."""
+
+    method: str = "GET"
+    body: bytes | None = None
+    key: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        return self == Asked()
+
+    def fingerprint(self, url: str) -> bytes:
+        from gossamer.model.url import fingerprint, fingerprint_of_key
+
+        return fingerprint(self.method, url, self.body) if self.key is None else fingerprint_of_key(self.key)
 
 
 class Found(NamedTuple):
@@ -32,6 +52,9 @@ class Found(NamedTuple):
     host: HostView | None
     refused: str | None
     """The rule that would refuse it; asked only where it was never pushed."""
+    asked: Asked
+    body: Path | None
+    """The file that holds the page's body, where it was kept."""
 
 
 def explain(
@@ -41,6 +64,18 @@ def explain(
     ],
     /,
     *,
+    key: Annotated[
+        str | None, Parameter(metavar="KEY", allow_leading_hyphen=True, help="Its request's own key.")
+    ] = None,
+    method: Annotated[
+        str | None, Parameter(metavar="METHOD", help="Its request's method: GET, or POST with --body.")
+    ] = None,
+    body: Annotated[
+        str | None,
+        Parameter(
+            metavar="TEXT", allow_leading_hyphen=True, help="Its request's body, exactly as it was sent."
+        ),
+    ] = None,
     state: State = STATE,
     as_json: Json = False,
 ) -> int:
@@ -48,7 +83,7 @@ def explain(
 
     Where it was found, how it ended or what keeps it waiting, and how its host is doing.
     """
-    found = wait_for(_find(state, task, url))
+    found = wait_for(_find(state, task, url, _asked(key, method, body)))
     if as_json:
         print(json.dumps(_document(found)))
         return 0
@@ -56,8 +91,27 @@ def explain(
     return 0
 
 
-async def _find(state: Path, task: str, url: str) -> Found:
-    from gossamer.model.url import canonical, fingerprint, host_key
+def _asked(key: str | None, method: str | None, body: str | None) -> Asked:
+    from gossamer.model.request import METHODS
+
+    if key is not None and (method is not None or body is not None):
+        raise UsageError(
+            "A request with a key of its own is known by that alone",
+            where="option --key",
+            hint="leave out --method and --body",
+        )
+    method = (method or ("GET" if body is None else "POST")).upper()
+    if method not in METHODS:
+        raise UsageError(
+            f"{method!r} is no method that a crawl may use",
+            where="option --method",
+            hint=f"one of {', '.join(sorted(METHODS))}",
+        )
+    return Asked(method, None if body is None else body.encode(), key)
+
+
+async def _find(state: Path, task: str, url: str, asked: Asked) -> Found:
+    from gossamer.model.url import canonical, host_key
     from gossamer.services.refusals import refusal, rules_of, url_options
 
     async with opened(state) as frontier:
@@ -65,10 +119,20 @@ async def _find(state: Path, task: str, url: str) -> Found:
         rules = rules_of(view.spec)
         url = canonical(url, options=url_options(rules.settings))
         key = host_key(url)
-        record = await frontier.explain(task, fingerprint("GET", url), key)
+        record = await frontier.explain(task, asked.fingerprint(url), key)
+        if record is not None and record.url != url:  # a key leads where it was used, whatever URL was typed
+            url, key = record.url, record.host.host
         host = (await frontier.hosts([key])).get(key)
     refused = None if record else refusal(rules, url, key, host.robots if host else None)
-    return Found(view, rules, url, record, host or (record.host if record else None), refused)
+    host = host or (record.host if record else None)
+    return Found(view, rules, url, record, host, refused, asked, _body_of(state, record))
+
+
+def _body_of(state: Path, record: Explained | None) -> Path | None:
+    """Where the body lies that was kept with this record."""
+    from gossamer.services.bodies import body_path
+
+    return body_path(state, record.body) if record is not None and record.body else None
 
 
 def _lines(found: Found) -> list[tuple[str, str]]:
@@ -96,6 +160,9 @@ def _record_lines(found: Found) -> list[tuple[str, str]]:
     if record.priority:
         lines.append(("Priority", f"{record.priority}"))
     lines.append(("Attempts", _attempts(record)))
+    if found.body is not None:
+        gone = "" if found.body.exists() else " (it is no longer there)"
+        lines.append(("Body", f"{found.body}{gone}"))
     return lines
 
 
@@ -116,9 +183,26 @@ def _waits_for(found: Found) -> str:
 
 
 def _unknown_lines(found: Found) -> list[tuple[str, str]]:
+    asked = found.asked
+    by = " with this key" if asked.key is not None else " with this method and body"
+    lines = [("State", "this task has never met this URL" + ("" if asked.is_plain else by))]
+    lines += _unknown_reasons(found)
+    if found.refused not in OUTSIDE:
+        if asked.is_plain:
+            lines.append(
+                ("Else try", "--key KEY, or --method METHOD and --body TEXT, if it was asked for so")
+            )
+        else:
+            lines.append(("Else try", "the same without --key, --method and --body: as a plain GET"))
+        lines.append(("", "a request with dedupe=False is no other's equal: it cannot be looked for"))
+    return lines
+
+
+def _unknown_reasons(found: Found) -> list[tuple[str, str]]:
+    """Which rule would leave it out, or what else may be the matter."""
     from gossamer.services.meanings import meaning
 
-    lines = [("State", "this task has never met this URL")]
+    lines = []
     if found.refused is not None:
         lines.append(("Refused", f"{found.refused}: {meaning(found.refused)}"))
         lines.append(("", "had a page linked to it, it would have been left out"))
@@ -199,6 +283,8 @@ def _document(found: Found) -> dict[str, Any]:
         document["state"] = record.state.name
         names = ("code", "found_on", "depth", "priority", "retries", "crashes", "suspect", "due_in")
         document |= {name: getattr(record, name) for name in names}
+    if found.body is not None:
+        document["body"] = str(found.body)
     if host is not None:
         row = ("host", "open", "delay", "crawl_delay", "level", "trouble", "bad_for", "parked_for", "latency")
         document["host"] = {name: getattr(host, name) for name in row}

@@ -6,10 +6,10 @@ Options that are settings are taken as text and converted with all other setting
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -29,7 +29,7 @@ MAX_WORKERS = 256
 OTHER_FORMATS = frozenset({".csv", ".tsv", ".xml", ".parquet", ".xlsx", ".db", ".sqlite", ".yaml", ".yml"})
 
 # Option → setting, where the option's value is the setting's.
-SAME = ("max_pages", "depth", "concurrency", "per_host", "delay", "follow")
+SAME = ("max_pages", "depth", "concurrency", "per_host", "delay")
 
 
 @Parameter(name="*")
@@ -52,10 +52,6 @@ class Flags:
         Parameter(name="--json", group=RESULTS, help="End with one JSON object on stdout."),
     ] = False
     quiet: Annotated[bool, Parameter(alias="-q", group=RESULTS, help="No progress and no summary.")] = False
-    follow: Annotated[
-        bool | None,
-        Parameter(negative="--no-follow", group=WHAT, help="Follow links, as is the default, or not."),
-    ] = None
     allow: Annotated[
         list[str] | None,
         Parameter(group=WHAT, metavar="HOST", help="A host that may be fetched too; repeatable."),
@@ -112,8 +108,8 @@ class Flags:
         ),
     ] = None
 
-    def options(self) -> RunOptions:
-        """Everything but what `crawl` and `run` have for themselves; raises UsageError and SettingsError."""
+    def options(self, **own: Any) -> RunOptions:
+        """What `crawl` and `run` share; `own` are settings that one of them has for itself. Raises UsageError, SettingsError."""
         if not 1 <= self.workers <= MAX_WORKERS:
             raise UsageError(
                 f"{self.workers} workers cannot be", where="option --workers", hint=f"1 to {MAX_WORKERS}"
@@ -125,7 +121,7 @@ class Flags:
                 hint=f"{self.output.with_suffix('.jsonl')}",
             )
         return RunOptions(
-            settings=self.given_settings(),
+            settings=self.given_settings(own),
             config=self.config,
             state=self.state,
             output=self.output,
@@ -135,12 +131,13 @@ class Flags:
             quiet=self.quiet,
         )
 
-    def given_settings(self) -> dict[str, Given]:
+    def given_settings(self, own: Mapping[str, Any]) -> dict[str, Given]:
         """The settings that were typed, by name; raises SettingsError for one that was typed twice."""
         from gossamer.services.settings import Given, assignments
 
         given = assignments(self.setting or ())
         typed = {name: (getattr(self, name), name) for name in (*SAME, "allow_net", "allow")}
+        typed |= {name: (value, name) for name, value in own.items()}
         typed["robots"] = (False if self.ignore_robots else None, "ignore_robots")
         for name, (value, option) in typed.items():
             if value is None or value == []:

@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from cyclopts import Parameter
 
@@ -28,8 +28,17 @@ Json = Annotated[bool, Parameter(name="--json", help="For programs: JSON on stdo
 TaskName = Annotated[str, Parameter(metavar="TASK", help="As `gossamer tasks` lists it.")]
 
 
-def tasks(*, state: State = STATE, as_json: Json = False) -> int:
-    """List the crawls of this folder."""
+def tasks(
+    task: Annotated[str | None, Parameter(metavar="TASK", help="Sum up this one only.")] = None,
+    /,
+    *,
+    state: State = STATE,
+    as_json: Json = False,
+) -> int:
+    """List the crawls of this folder, or sum up one of them."""
+    if task is not None:
+        _tell_one(wait_for(_told(state, task)), state, as_json=as_json)
+        return 0
     rows = wait_for(_listed(state))
     if as_json:
         print(json.dumps(rows))
@@ -123,6 +132,45 @@ async def find_task(frontier: Frontier, name: str) -> TaskView:
 async def _listed(state: Path) -> list[dict[str, Any]]:
     async with opened(state) as frontier:
         return [_row(view, await frontier.counters(view.spec.name)) for view in await frontier.tasks()]
+
+
+class Told(NamedTuple):
+    """Everything that the frontier counts of one task."""
+
+    view: TaskView
+    counters: dict[str, int]
+    samples: dict[str, list[str]]
+
+
+async def _told(state: Path, task: str) -> Told:
+    async with opened(state) as frontier:
+        view = await find_task(frontier, task)
+        return Told(view, await frontier.counters(task), await frontier.samples(task))
+
+
+def _tell_one(told: Told, state: Path, *, as_json: bool) -> None:
+    """The figures of one task with what was left out and why, as the end of its run shows them."""
+    from gossamer.services.summary import Ending, account_lines
+
+    row = _row(told.view, told.counters)
+    ending = Ending.of(
+        row["task"],
+        row["state"],
+        told.counters,
+        told.samples,
+        seconds=0.0,
+        reason=row["reason"],
+        state_dir=state,
+    )
+    if as_json:
+        parts = ("failures", "skips", "counts", "dropped", "invalid", "refused", "samples")
+        print(json.dumps(row | {name: getattr(ending, name) for name in parts}))
+        return
+    name, status, *_, started, ended = _cells(row)
+    print(
+        figures.plain(f"{name}  {status}  started {started}" + ("" if ended == "–" else f", ended {ended}"))
+    )
+    print("\n".join(["", *account_lines(ending)]))
 
 
 def _row(view: TaskView, counters: dict[str, int]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from gossamer.testing.contracts.frontier_durable import DurabilityContract
 from gossamer.testing.contracts.frontier_items import ItemsContract
+from gossamer.testing.contracts.frontier_limits import LimitsContract
 from gossamer.testing.contracts.frontier_politeness import (
     PaceContract,
     RobotsContract,
@@ -42,6 +43,7 @@ class FrontierContract(
     TroubleContract,
     SessionsContract,
     ItemsContract,
+    LimitsContract,
     OpeningContract,
     EndContract,
     CommandsContract,

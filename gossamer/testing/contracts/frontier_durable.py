@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from gossamer.model.host import HostOrder, Wish
+from gossamer.model.item import Item
 from gossamer.model.record import State
 from gossamer.model.task import Command, TaskState
 from gossamer.ports.frontier import SESSION_TTL, Frontier
@@ -17,6 +18,7 @@ from gossamer.testing.contracts.frontier_steps import (
     begin,
     done,
     failed,
+    items,
     life,
     ordered,
     page,
@@ -62,7 +64,9 @@ class DurabilityContract:
         """No key becomes new again, and every counter reads as before."""
         session = await begin(frontier, *pages(3))
         await settle(
-            frontier, session, done(await take_one(frontier, session), items=[b"{}"], counts={"bytes": 9})
+            frontier,
+            session,
+            done(await take_one(frontier, session), items=items(b"{}"), counts={"bytes": 9}),
         )
         before = await frontier.counters("t")
         again = await reopen()
@@ -112,21 +116,35 @@ class DurabilityContract:
         await again.push("t", [page("/new")])
         assert (await life(again, page("/new"))).code == "dns"
 
+    async def test_failures_and_bodies_are_kept(self, frontier: Frontier, reopen: Reopen) -> None:
+        """What failed before counts towards the limit after, and a record still names its body."""
+        session = await begin(frontier, *pages(3), max_errors=2)
+        one, two, three = await take(frontier, session)
+        await settle(frontier, session, done(one, body="body-1"), failed(two))
+        again = await reopen()
+        assert (await life(again, page("/0"))).body == "body-1"
+        await settle(again, session, failed(three))
+        view = await state(again)
+        assert (view.state, view.reason) == (TaskState.FAILED, "max_errors")
+
     async def test_the_log_and_its_cursors_are_kept(self, frontier: Frontier, reopen: Reopen) -> None:
         """A sink goes on from its place; numbers go on rising, also behind a log that was trimmed to nothing."""
         session = await begin(frontier, *pages(4))
         got = await take(frontier, session)
-        await settle(frontier, session, done(got[0], items=[b'{"n":1}', b'{"n":2}']))
-        numbers = [number for number, _ in await frontier.read("t", 0, 0, 9)]
+        await settle(frontier, session, done(got[0], items=[*items(b'{"n":1}'), Item(b'{"n":2}', "two")]))
+        numbers = [item.number for item in await frontier.read("t", 0, 0, 9)]
+        await frontier.cursor("t", 0, "other")
         await frontier.cursor("t", 0, "file")
         await frontier.advance("t", 0, "file", numbers[-1], b"17")
         again = await reopen()
         assert await again.cursor("t", 0, "file") == (numbers[-1], b"17")
+        assert [item.key for item in await again.read("t", 0, 0, 9)] == [None, "two"]
+        await again.advance("t", 0, "other", numbers[-1])
         assert await again.read("t", 0, 0, 9) == []
         new = await again.open_session("next")
         await again.release(session)
         (grant, *_) = await take(again, new)
-        await settle(again, new, done(grant, items=[b'{"n":3}']))
-        ((number, item),) = await again.read("t", 0, 0, 9)
-        assert number > numbers[-1]
-        assert item == b'{"n":3}'
+        await settle(again, new, done(grant, items=items(b'{"n":3}')))
+        (item,) = await again.read("t", 0, 0, 9)
+        assert item.number > numbers[-1]
+        assert item.data == b'{"n":3}'

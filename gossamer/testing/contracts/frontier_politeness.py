@@ -8,7 +8,7 @@ from gossamer.model.host import HostOrder, RobotsOrder, Wish
 from gossamer.model.hostrow import MAX_PARKED
 from gossamer.model.record import Kind, Outcome, State, Verdict
 from gossamer.model.task import Command, TaskSpec
-from gossamer.ports.frontier import Frontier
+from gossamer.ports.frontier import SAMPLE_LENGTH, Frontier
 from gossamer.testing.contracts.frontier_steps import (
     HOST,
     RUDE,
@@ -16,6 +16,7 @@ from gossamer.testing.contracts.frontier_steps import (
     ask_robots,
     begin,
     done,
+    failed,
     life,
     ordered,
     page,
@@ -317,6 +318,48 @@ class TroubleContract:
         assert (await frontier.counters("t"))["failed:connect"] == 2
         await settle(frontier, session, Outcome(four.number, Verdict.RELEASE))
         assert (await state(frontier)).state == "COMPLETED"
+
+    async def test_an_end_with_the_host_keeps_its_cause(self, frontier: Frontier) -> None:
+        """What comes back to a host given up earlier ends by that cause, even if the same call gives the host up anew."""
+        session = await begin(frontier, *pages(4))
+        one, two, three, _ = await take(frontier, session)
+        await settle(frontier, session, done(one, host=HostOrder(give_up="dns")))
+        again = done(three, host=HostOrder(give_up="connect"))
+        await settle(frontier, session, Outcome(two.number, Verdict.RELEASE), again)
+        await frontier.push("t", [page("/new")])
+        assert (await life(frontier, page("/1"))).code == "dns"
+        assert (await life(frontier, page("/new"))).code == "connect"
+
+    async def test_what_is_given_up_leaves_examples(self, frontier: Frontier) -> None:
+        """A few URLs, the first discovered, after those that the worker told; queued, delayed, returned and new ones."""
+        first = [page("/2", priority=1), page("/1", delay=5.0), page("/0"), page("/out", priority=9)]
+        session = await begin(frontier, *first, wish=Wish(robots=False, per_host=1))
+        grant = await take_one(frontier, session)
+        order = HostOrder(bad=True, give_up="dns")
+        told = [("failed:dns", grant.url)]
+        await settle(frontier, session, failed(grant, "dns", samples=told, host=order))
+        urls = [f"https://a.test/{name}" for name in ("out", "2", "1", "0")]
+        assert await frontier.samples("t") == {"failed:dns": urls}
+        await frontier.push("t", [page("/" + "x" * 900), page("/six"), page("/seven")])
+        long = "https://a.test/" + "x" * (SAMPLE_LENGTH - len("https://a.test/"))
+        assert await frontier.samples("t") == {"failed:dns": [*urls, long]}
+
+    async def test_each_cause_has_its_examples(self, frontier: Frontier) -> None:
+        """Hosts given up in one call, for one cause or two, share nothing but the order of discovery; a spent budget tells none."""
+        wish = Wish(robots=False, per_host=1, pages_per_host=1)
+        links = [page(f"/{n}", host) for n in range(3) for host in ("a.test", "b.test", "c.test", "d.test")]
+        session = await begin(frontier, *links, wish=wish)
+        causes = {"a.test": "dns", "b.test": "connect", "c.test": "dns"}
+        got = [grant for grant in await take(frontier, session) if grant.host in causes][::-1]
+        orders = [retry(grant, delay=9.0, host=HostOrder(give_up=causes[grant.host])) for grant in got]
+        await settle(frontier, session, *orders)
+        await settle(frontier, session, *(done(grant) for grant in await take(frontier, session)))
+        assert await frontier.samples("t") == {
+            "failed:dns": [
+                f"https://{at}" for at in ("a.test/0", "c.test/0", "a.test/1", "c.test/1", "a.test/2")
+            ],
+            "failed:connect": [f"https://b.test/{n}" for n in range(3)],
+        }
 
     async def test_a_lease_shows_the_host(self, frontier: Frontier) -> None:
         """The answer has the row of every host granted from, without the rules; an unknown host has no row."""

@@ -13,6 +13,7 @@ from gossamer.testing.contracts.frontier_steps import (
     Elapse,
     begin,
     done,
+    items,
     life,
     page,
     pages,
@@ -103,7 +104,7 @@ class SessionsContract:
         await self.outlive(frontier, elapse)
         await frontier.reap()
         assert not await frontier.beat(dead)
-        answer = await settle(frontier, dead, done(grant, items=[b"{}"]), t=5)
+        answer = await settle(frontier, dead, done(grant, items=items(b"{}")), t=5)
         assert (answer.stale, answer.grants) == ([grant.number], [])
         assert (await frontier.counters("t"))["items"] == 0
         with pytest.raises(SessionLost):

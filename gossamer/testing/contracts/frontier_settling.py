@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from gossamer.model.record import Kind, Outcome, State, Verdict
+from gossamer.model.task import Command
 from gossamer.ports.frontier import KEPT_SAMPLES, Frontier
 from gossamer.testing.contracts.frontier_steps import (
     Elapse,
     begin,
     done,
     failed,
+    items,
     life,
     page,
     pages,
@@ -119,7 +121,12 @@ class SettleContract:
         session = await begin(frontier, page("/1"), page("/2"))
         other = await frontier.open_session("other")
         mine, theirs = await take_one(frontier, session), await take_one(frontier, other)
-        luggage = {"links": [page("/new")], "items": [b"{}"], "counts": {"bytes": 7}, "samples": [("x", "y")]}
+        luggage = {
+            "links": [page("/new")],
+            "items": items(b"{}"),
+            "counts": {"bytes": 7},
+            "samples": [("x", "y")],
+        }
         bad = [Outcome(n, Verdict.DONE, **luggage) for n in (theirs.number, 10**6, mine.number)]  # type: ignore[arg-type]
         answer = await settle(frontier, session, done(mine), *bad)
         assert answer.stale == [theirs.number, 10**6, mine.number]
@@ -128,6 +135,28 @@ class SettleContract:
         assert (counters["done"], counters["leased"]) == (1, 1)
         assert await frontier.samples("t") == {}
         assert (await settle(frontier, other, done(theirs))).stale == []
+
+    async def test_a_record_names_the_body_it_ended_with(self, frontier: Frontier) -> None:
+        """The key comes with the verdict, is told of that record alone, and is none where nothing was kept."""
+        session = await begin(frontier, *pages(3))
+        one, two, three = await take(frontier, session)
+        await settle(frontier, session, done(one, body="body-1"), done(two), retry(three, body="body-3"))
+        assert [(await life(frontier, link)).body for link in pages(3)] == ["body-1", None, None]
+        await settle(frontier, session, done(await take_one(frontier, session), "http_404", body="body-4"))
+        assert (await life(frontier, page("/2"))).body == "body-4"
+
+    async def test_a_later_end_names_a_later_body(self, frontier: Frontier) -> None:
+        """A record that ends again names what was kept last; one that fails then still names what there is."""
+        session = await begin(frontier, page(), keep_open=True)
+        for verdict, body, named in (
+            (Verdict.FAILED, "body-1", "body-1"),
+            (Verdict.FAILED, None, "body-1"),
+            (Verdict.DONE, "body-2", "body-2"),
+        ):
+            grant = await take_one(frontier, session)
+            await settle(frontier, session, Outcome(grant.number, verdict, body=body))
+            await frontier.control("t", Command.RETRY_FAILED)
+            assert (await life(frontier, page())).body == named
 
     async def test_seeds_are_settled_many_times(self, frontier: Frontier) -> None:
         """A slice of seeds keeps the place it reached, is held back by no host, and is no page and no retry."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
 
 from gossamer.model.host import HostOrder, HostView, RobotsOrder, Wish
+from gossamer.model.item import Item
 from gossamer.model.record import Grant, Kind, Leases, Link, Outcome, Verdict
 from gossamer.model.task import TaskSpec, TaskView
 from gossamer.ports.frontier import Explained, Frontier
@@ -36,6 +37,11 @@ def pages(count: int, host: str = HOST) -> list[Link]:
 def seed(name: str = "0", **fields: object) -> Link:
     url = f"seed:{name}"
     return Link(key=key(url), url=url, host="", kind=Kind.SEED, **fields)  # type: ignore[arg-type]
+
+
+def items(*texts: bytes) -> list[Item]:
+    """Items without keys."""
+    return [Item(text) for text in texts]
 
 
 async def begin(

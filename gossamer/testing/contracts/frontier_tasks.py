@@ -16,6 +16,7 @@ from gossamer.testing.contracts.frontier_steps import (
     begin,
     done,
     failed,
+    items,
     key,
     life,
     page,
@@ -189,7 +190,7 @@ class CommandsContract:
         session = await begin(frontier, *pages(2))
         grant, other = await take(frontier, session)
         await frontier.control("t", Command.CANCEL)
-        luggage = done(grant, items=[b"{}"], links=[page("/new")], host=HostOrder(bad=True, park=9.0))
+        luggage = done(grant, items=items(b"{}"), links=[page("/new")], host=HostOrder(bad=True, park=9.0))
         assert (await settle(frontier, session, luggage)).stale == [grant.number]
         assert (await settle(frontier, session, luggage)).stale == [grant.number]
         counters = await frontier.counters("t")

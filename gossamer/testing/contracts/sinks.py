@@ -13,17 +13,16 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from gossamer.model.record import LoggedItem
 from gossamer.ports.sinks import ItemSink
 
-Items = list[tuple[int, bytes]]
+
+def items(*numbers: int) -> list[LoggedItem]:
+    return [LoggedItem(number, b'{"n":%d}' % number) for number in numbers]
 
 
-def items(*numbers: int) -> Items:
-    return [(number, b'{"n":%d}' % number) for number in numbers]
-
-
-def contents(written: Sequence[tuple[int, bytes]]) -> list[bytes]:
-    return [item for _, item in written]
+def contents(written: Sequence[LoggedItem]) -> list[bytes]:
+    return [item.data for item in written]
 
 
 class ItemSinkContract:
@@ -48,8 +47,18 @@ class ItemSinkContract:
         hard = ['{"t":"书"}'.encode(), b'{"t":"a\\nb\\u2028"}', b'{"t":"' + b"x" * 2_000_000 + b'"}', b"{}"]
         one = sink()
         await one.open(0, b"")
-        await one.write(list(enumerate(hard, 1)))
+        await one.write([LoggedItem(number, data) for number, data in enumerate(hard, 1)])
         assert held() == hard
+        await one.close()
+
+    async def test_keyed_items_arrive_too(
+        self, sink: Callable[[], ItemSink], held: Callable[[], list[bytes]]
+    ) -> None:
+        """A key is for those who can update; nobody refuses an item for it, nor for the lack of one."""
+        one = sink()
+        await one.open(0, b"")
+        await one.write([LoggedItem(1, b'{"n":1}', "first"), LoggedItem(2, b'{"n":2}')])
+        assert held() == contents(items(1, 2))
         await one.close()
 
     async def test_nothing_changes_nothing(

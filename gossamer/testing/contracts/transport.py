@@ -299,6 +299,19 @@ class TransportContract:
             error = await failing(transport, ask(here.url(), caps=Caps(wire=10**6, decoded=10**6)))
         assert error.code == "too_large"
 
+    async def test_a_cap_may_cut_instead(self, transport: Transport) -> None:
+        """Where the beginning is enough, an endless, a too long and a coded body are cut at the cap and said to be cut."""
+        caps = Caps(wire=50_000, decoded=50_000, cut=True)
+        coded = page(gzip.compress(b"x" * 900_000), b"Content-Encoding: gzip")
+        for behaviour in (
+            endlessly(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 60_000),
+            page(b"x" * 900_000),
+            coded,
+        ):
+            async with site(behaviour) as here:
+                answer = await transport.send(ask(here.url(), caps=caps))
+            assert (answer.body, answer.truncated) == (b"x" * 50_000, True)
+
     @pytest.mark.parametrize("status", [b"200 OK", b"302 Found", b"404 Not Found"])
     async def test_bombs_stop_at_the_decoded_cap(self, transport: Transport, status: bytes) -> None:
         """A small coded body that decodes to a huge one is cut off while it is decoded."""

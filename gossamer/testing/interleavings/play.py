@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from gossamer.model.errors import GossamerError
+from gossamer.model.item import Item
 from gossamer.model.record import Grant, Leases, Outcome, Verdict
 from gossamer.model.task import ENDED, Command, TaskState
 from gossamer.ports.frontier import SESSION_TTL, Frontier
@@ -151,7 +152,7 @@ class Play:
         """A token that most likely is no good: spent, of another session, never given, or twice in one call."""
         twice = [outcome.number for outcome in outcomes[:1]]
         number = self.dice.choice([10**9, *self.spent[-3:], *list(self.referee.held)[:2], *twice])
-        items, links = [b'{"stray":true}'], self.world.links(2)
+        items, links = [Item(b'{"stray":true}')], self.world.links(2)
         return Outcome(number, Verdict.DONE, items=items, links=links, sent_ago=0.0)
 
     async def control(self) -> None:
@@ -254,7 +255,7 @@ class Play:
         cursors = self.cursors.setdefault(name, {})
         cursors[sink] = stands[0]
         if log:
-            held = cursors[sink] = self.dice.choice(log)[0]
+            held = cursors[sink] = self.dice.choice(log).number
             self.trimmed[name] = max(self.trimmed.get(name, 0), min(cursors.values()))
             await self.frontier.advance(name, 0, sink, held, b"%d" % held)
             # One that is late must not move the cursor back.
@@ -270,7 +271,7 @@ class Play:
         log = await self.frontier.read(name, 0, 0, 10_000)
         self.referee.check_log(name, log, trimmed=self.trimmed.get(name, 0))
         for sink, stands in cursors.items():
-            cursors[sink] = max([stands, *(number for number, _ in log)])
+            cursors[sink] = max([stands, *(item.number for item in log)])
             await self.frontier.advance(name, 0, sink, cursors[sink])
         self.cursors[name] = cursors
         self.trimmed[name] = max(self.trimmed.get(name, 0), min(cursors.values()))
@@ -287,6 +288,7 @@ class Play:
             self.referee.check_ended(name)
             counters = await self.frontier.counters(name)
             self.referee.check_counters(name, counters)
+            self.referee.check_limits(name, counters)
             self.say("counters", _untimed(self.referee.state[name]), {k: v for k, v in counters.items() if v})
         hosts = await self.frontier.hosts(self.world.hosts)
         self.referee.check_hosts(hosts, self.fresh)
@@ -304,8 +306,11 @@ class Play:
                 if life is None:
                     raise Violation(f"{link.url} was pushed and is unknown")
                 self.referee.check_end(name, life.url, life.state, life.code)
+                self.referee.check_body(name, life)
                 self.say("explain", name, life)
-            self.say("samples", await self.frontier.samples(name))
+            samples = await self.frontier.samples(name)
+            self.referee.check_samples(name, await self.frontier.counters(name), samples)
+            self.say("samples", samples)
         self.referee.check_numbers()
 
     # The end

@@ -7,15 +7,32 @@ comparison with the twin is for.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from gossamer.model.host import HostView
 from gossamer.model.hostrow import MAX_PARKED
-from gossamer.model.record import TERMINAL, Grant, Kind, Leases, Link, Outcome, Pushed, State
-from gossamer.model.task import ENDED, TaskState, TaskView
+from gossamer.model.item import Item
+from gossamer.model.record import (
+    REDIRECTED,
+    TERMINAL,
+    Grant,
+    Kind,
+    Leases,
+    Link,
+    LoggedItem,
+    Outcome,
+    Pushed,
+    State,
+    Verdict,
+)
+from gossamer.model.task import ENDED, TaskState, TaskView, limit_reached
+from gossamer.ports.frontier import KEPT_SAMPLES, Explained
 
 ENDS = ("done", "failed", "skipped")
+LIMITS = ("max_pages", "max_items", "max_errors")
+GIVEN_UP = ("failed:dns", "failed:robots_unreachable")  # no verdict of the world has one of these codes
 
 
 class Violation(AssertionError):  # noqa: N818  (a fact about the store under test)
@@ -32,7 +49,12 @@ class Referee:
         self.out: set[tuple[str, str]] = set()  # (task, url) of the records that are leased
         self.keys: dict[str, dict[bytes, Link]] = {}  # task → what was ever pushed
         self.terminal: dict[tuple[str, str], tuple[State, str]] = {}  # (task, url) → its end
-        self.items: list[tuple[str, bytes, int]] = []  # (task, item, which settle) in commit order
+        self.bodies: dict[tuple[str, str], str] = {}  # (task, url) → the body it ended with
+        self.items: list[tuple[str, Item, int]] = []  # (task, item, which settle) in commit order
+        self.pages: Counter[str] = Counter()  # by task, as the next two
+        self.errors: Counter[str] = Counter()  # since it was opened or last retried
+        self.failed: Counter[str] = Counter()  # as it read after the last step
+        self.over: set[str] = set()  # tasks whose end was looked at
         self.settles = 0
         self.numbers: dict[int, int] = {}  # place in `items` → the number it was read with
         self.turn: dict[str, float] = {}  # host → when it may be asked again
@@ -60,18 +82,33 @@ class Referee:
         """Settle the books by the tokens that must be good, and compare which ones were refused."""
         stale = []
         self.settles += 1
+        over = {name for name, view in self.state.items() if view.state in ENDED}
+        failing: Counter[str] = Counter()
         for outcome in outcomes:
             held = self.held.get(outcome.number)
             if held is None or held[0] != session:
                 stale.append(outcome.number)
                 continue
             self.lost([outcome.number])
-            if self.state[held[1].task].state in ENDED:
+            task = held[1].task
+            if task in over:
                 stale.append(outcome.number)
-            else:
-                self._apply(held[1], outcome)
+                continue
+            self._apply(held[1], outcome)
+            failing[task] += outcome.verdict is Verdict.FAILED
+            if self._limit_reached(task, failing[task]):
+                over.add(task)
         if answer.stale != stale:
             raise Violation(f"the tokens {stale} are stale, not {answer.stale}")
+
+    def _limit_reached(self, task: str, failing: int = 0) -> bool:
+        """Whether the task must have ended by one of its limits; a paused one is left alone."""
+        return self.state[task].state is TaskState.RUNNING and self._end_by_limits(task, failing) is not None
+
+    def _end_by_limits(self, task: str, failing: int = 0) -> tuple[TaskState, str] | None:
+        spec, items = self.state[task].spec, sum(name == task for name, *_ in self.items)
+        errors = self.errors[task] + failing
+        return limit_reached(spec, pages=self.pages[task], items=items, errors=errors)
 
     def _apply(self, grant: Grant, outcome: Outcome) -> None:
         order, host = outcome.host, grant.host
@@ -85,6 +122,10 @@ class Referee:
             return
         if outcome.verdict in TERMINAL:
             self.terminal[grant.task, grant.url] = (State(outcome.verdict), outcome.code)
+            if outcome.body is not None:
+                self.bodies[grant.task, grant.url] = outcome.body
+            answered = outcome.verdict is Verdict.DONE and outcome.code != REDIRECTED
+            self.pages[grant.task] += answered and grant.kind is Kind.PAGE
         self._learn(grant.task, outcome.links)
         self.items += [(grant.task, item, self.settles) for item in outcome.items]
 
@@ -102,8 +143,10 @@ class Referee:
         return [grant for holder, grant in self.held.values() if holder == session]
 
     def forgive_failed(self, task: str) -> None:
-        """Retry-failed: these may live again."""
+        """Retry-failed: these may live again, and what fails is counted anew."""
         self.reviving.add(task)
+        self.errors[task] = 0
+        self.over.discard(task)
         for (name, url), (state, _) in list(self.terminal.items()):
             if name == task and state is State.FAILED:
                 del self.terminal[name, url]
@@ -111,6 +154,8 @@ class Referee:
     # What was granted
 
     def granted(self, session: str, answer: Leases) -> None:
+        for task in self.reviving:
+            self.failed[task] = 0
         self.reviving.clear()
         for grant in answer.grants:
             if grant.number <= self.last_number:
@@ -227,6 +272,20 @@ class Referee:
         items = len([True for name, *_ in self.items if name == task])
         if counters["items"] != items:
             raise Violation(f"{task}: {items} items were settled, not {counters['items']}")
+        if counters["pages"] != self.pages[task]:
+            raise Violation(f"{task}: {self.pages[task]} pages were settled, not {counters['pages']}")
+
+    def check_limits(self, task: str, counters: dict[str, int]) -> None:
+        """A task that has reached a limit does not run; what a given-up host ended counts as failed, too."""
+        self.errors[task] += counters["failed"] - self.failed[task]
+        self.failed[task] = counters["failed"]
+        if self._limit_reached(task):
+            raise Violation(f"{task} has reached a limit and runs on: {self.state[task].spec} {counters}")
+        view = self.state[task]
+        if view.state in ENDED and task not in self.over:
+            self.over.add(task)
+            if view.reason in LIMITS and self._end_by_limits(task) != (view.state, view.reason):
+                raise Violation(f"{task} is {view.state}({view.reason}) too early: {view.spec} {counters}")
 
     def check_end(self, task: str, url: str, state: State, code: str) -> None:
         """A terminal record is what its settle made it."""
@@ -234,20 +293,34 @@ class Referee:
         if (state, code) != expected:
             raise Violation(f"{url} ended as {expected} and is now {(state, code)}")
 
-    def check_items(self, task: str, log: Sequence[tuple[int, bytes]], after: int) -> None:
+    def check_body(self, task: str, life: Explained) -> None:
+        """A record names the body that it ended with."""
+        if life.body != self.bodies.get((task, life.url)):
+            raise Violation(f"{life.url} was kept as {self.bodies.get((task, life.url))}, not {life.body}")
+
+    def check_samples(
+        self, task: str, counters: Mapping[str, int], samples: Mapping[str, Sequence[str]]
+    ) -> None:
+        """What was given up with its host has left examples."""
+        for name in GIVEN_UP:
+            kept = len(samples.get(name, ()))
+            if not min(counters.get(name, 0), KEPT_SAMPLES) <= kept <= KEPT_SAMPLES:
+                raise Violation(f"{task}: {kept} samples of {name}, which counts {counters.get(name, 0)}")
+
+    def check_items(self, task: str, log: Sequence[LoggedItem], after: int) -> None:
         """What was read from the log up to its end: the last items settled, each with the number it always had."""
-        numbers = [number for number, _ in log]
+        numbers = [item.number for item in log]
         if any(later <= earlier for earlier, later in pairwise([after, *numbers])):
             raise Violation(f"{task}: item numbers do not rise from {after} on: {numbers}")
         places = [at for at, (name, *_) in enumerate(self.items) if name == task]
         places = places[len(places) - len(log) :]
-        if [item for _, item in log] != [self.items[at][1] for at in places]:
+        if [Item(item.data, item.key) for item in log] != [self.items[at][1] for at in places]:
             raise Violation(f"{task}: the item log is not what was settled: {log}")
-        for at, (number, item) in zip(places, log, strict=True):
-            if self.numbers.setdefault(at, number) != number:
-                raise Violation(f"{task}: the number of {item!r} was {self.numbers[at]} and is {number}")
+        for at, item in zip(places, log, strict=True):
+            if self.numbers.setdefault(at, item.number) != item.number:
+                raise Violation(f"{task}: the number of {item} was {self.numbers[at]}")
 
-    def check_log(self, task: str, log: Sequence[tuple[int, bytes]], trimmed: int) -> None:
+    def check_log(self, task: str, log: Sequence[LoggedItem], trimmed: int) -> None:
         """The whole log, from behind what every sink holds."""
         self.check_items(task, log, trimmed)
         kept = self.waiting(task, trimmed)

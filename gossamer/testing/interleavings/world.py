@@ -8,6 +8,7 @@ from random import Random
 import msgspec
 
 from gossamer.model.host import HostOrder, RobotsOrder, Wish
+from gossamer.model.item import Item
 from gossamer.model.record import Grant, Kind, Link, Outcome, Verdict
 from gossamer.model.task import Command, TaskSpec
 
@@ -83,7 +84,7 @@ class World:
         self._items = 0
 
     def spec(self, name: str) -> TaskSpec:
-        """A task's wish, and sometimes a budget; sometimes it never ends by itself."""
+        """A task's wish, and sometimes a limit; sometimes it never ends by itself."""
         dice = self.dice
         wish = dice.choice(WISHES)
         if wish.first_delay and dice.random() < 0.3:
@@ -93,6 +94,8 @@ class World:
             wish=wish,
             max_pages=dice.choice((2, 5, 8)) if dice.random() < 0.25 else None,
             keep_open=dice.random() < 0.1,
+            max_items=dice.choice((1, 4, 9)) if dice.random() < 0.2 else None,
+            max_errors=dice.choice((1, 3, 6)) if dice.random() < 0.2 else None,
             log_limit=dice.choice((2, 4)) if dice.random() < 0.2 else None,
         )
 
@@ -157,7 +160,10 @@ class World:
         outcome.links = self.links(4)
         for _ in range(self.dice.choice((0, 0, 1, 2))):
             self._items += 1
-            outcome.items.append(b'{"item":%d}' % self._items)
+            key = self.dice.choice((None, None, f"key {self._items}"))
+            outcome.items.append(Item(b'{"item":%d}' % self._items, key))
+        if self.dice.random() < 0.2:
+            outcome.body = f"body {self._items}"
         if outcome.links:
             outcome.counts = {"bytes": 10 * len(outcome.links)}
             outcome.samples = [("offsite", outcome.links[0].url)]

@@ -20,10 +20,12 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from gossamer.model.errors import UsageError
 from gossamer.model.record import Outcome
-from gossamer.ports.transport import Answer
+from gossamer.ports.transport import Answer, FetchError
 
 FETCH, OUTCOME, FAULT = b"F", b"O", b"E"
+FAILED, REFUSED = b"X", b"R"  # what the child asked for: no answer came, or it must not be asked for
 MAX_FRAME = 512 * 1024 * 1024
 CHILD_MEMORY = 4 * 1024**3  # address space that a child may add to what its parent had
 PR_SET_PDEATHSIG = 1
@@ -82,13 +84,23 @@ async def _converse(ours: socket.socket, fetch: Fetch) -> Outcome:
                 return msgspec.msgpack.decode(data, type=Outcome)
             if kind == FAULT:
                 raise ChildFault(data.decode(errors="replace"))
-            answer = _encode(await fetch(data))
-            writer.write(_frame.pack(FETCH, len(answer)) + answer)
+            kind, answer = await _answered(fetch, data)
+            writer.write(_frame.pack(kind, len(answer)) + answer)
             await writer.drain()
     except asyncio.IncompleteReadError as error:
         raise EOFError("the child ended without a verdict") from error
     finally:
         writer.close()
+
+
+async def _answered(fetch: Fetch, data: bytes) -> tuple[bytes, bytes]:
+    """The answer for the child, or the error that its handler is to see as it would see it here."""
+    try:
+        return FETCH, _encode(await fetch(data))
+    except FetchError as error:
+        return FAILED, _encode((error.code, error.detail))
+    except UsageError as error:
+        return REFUSED, _encode((error.what, error.where, error.hint))
 
 
 def _child(work: Callable[[Fetch], Awaitable[Outcome]], theirs: socket.socket, parent: int) -> None:
@@ -106,7 +118,7 @@ def _child(work: Callable[[Fetch], Awaitable[Outcome]], theirs: socket.socket, p
 
         async def ask(request: bytes) -> Answer:
             theirs.sendall(_frame.pack(FETCH, len(request)) + request)
-            return msgspec.msgpack.decode(_receive(theirs), type=Answer)
+            return _as_here(*_receive(theirs))
 
         async def main() -> Outcome:
             return await work(ask)
@@ -119,6 +131,16 @@ def _child(work: Callable[[Fetch], Awaitable[Outcome]], theirs: socket.socket, p
             theirs.sendall(_frame.pack(FAULT, len(said)) + said)
     finally:
         os._exit(0)
+
+
+def _as_here(kind: bytes, data: bytes) -> Answer:
+    """What the parent sent: an answer, or an error to raise."""
+    if kind == FAILED:
+        raise FetchError(*msgspec.msgpack.decode(data))
+    if kind == REFUSED:
+        what, where, hint = msgspec.msgpack.decode(data)
+        raise UsageError(what, where=where, hint=hint)
+    return msgspec.msgpack.decode(data, type=Answer)
 
 
 def _limit_memory() -> None:
@@ -134,7 +156,7 @@ def _statm() -> str:
         return file.read()
 
 
-def _receive(theirs: socket.socket) -> bytes:
+def _receive(theirs: socket.socket) -> tuple[bytes, bytes]:
     def exactly(size: int) -> bytes:
         parts = b""
         while len(parts) < size:
@@ -144,5 +166,5 @@ def _receive(theirs: socket.socket) -> bytes:
             parts += part
         return parts
 
-    _, size = _frame.unpack(exactly(_frame.size))
-    return exactly(size)
+    kind, size = _frame.unpack(exactly(_frame.size))
+    return kind, exactly(size)

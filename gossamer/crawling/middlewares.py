@@ -11,8 +11,9 @@ answer. While there are cookies but no coroutines to run, `quick` is true, and `
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -49,7 +50,12 @@ class Chain:
     """The middlewares of one task, in their order."""
 
     def __init__(
-        self, headers: Fields, links: Sequence[tuple[str, Surround]] = (), *, jar: CookieJar | None = None
+        self,
+        headers: Fields,
+        links: Sequence[tuple[str, Surround]] = (),
+        *,
+        jar: CookieJar | None = None,
+        home: Collection[str] = (),
     ) -> None:
         self.headers = headers
         """What every request carries: the default headers and the user agent."""
@@ -58,6 +64,8 @@ class Chain:
         self.quick = not links
         self._links = tuple(links)
         self._names = tuple((name, value, name.lower()) for name, value in headers)
+        self._home = home
+        self._guarded = bool(home) and self.headers_of_robots != headers
         self._jar = jar
         self._baked = False  # the jar has ever had a cookie
 
@@ -80,16 +88,18 @@ class Chain:
         """The static headers, replaced by the request's own of the same name, and the cookies: its own before the jar's."""
         own, without = request.headers, request.without
         cookie = self._cookie(request)
+        abroad = self._guarded and not self._is_home(request.url)
         if not own and not without:
-            return (*self.headers, ("Cookie", cookie)) if cookie else self.headers
-        replaced = {name.lower() for name in own}
+            headers = self.headers_of_robots if abroad else self.headers
+            return (*headers, ("Cookie", cookie)) if cookie else headers
+        replaced = {name.lower() for name in own} | (CREDENTIALS if abroad else set())
         fields = [
             (name, value)
             for name, value, lower in self._names
             if lower not in replaced and (USER_AGENT if lower == "user-agent" else HEADERS) not in without
         ]
         fields += own.items()
-        if cookie and "cookie" not in replaced:
+        if cookie and not any(name.lower() == "cookie" for name in own):
             fields.append(("Cookie", cookie))
         return tuple(fields)
 
@@ -112,6 +122,12 @@ class Chain:
                 call = _link(surround, call)
         return await call(request)
 
+    def _is_home(self, url: str) -> bool:
+        """Whether this is a host that the crawl starts from: the credentials among its headers are for no other."""
+        host = host_key(url)
+        name, _, port = host.rpartition(":")
+        return (name if port in {"80", "443"} else host) in self._home
+
     def _cookie(self, request: Request) -> str | None:
         kept = None
         if self._baked and self._jar is not None and COOKIES not in request.without:
@@ -125,11 +141,15 @@ class Chain:
         return "; ".join([own, *others])
 
 
-def plan(settings: Settings, spider: Spider, cache: AnswerCache | None = None) -> Chain:
-    """The chain of a task. Raises UsageError or SpiderError for headers or names that cannot be."""
+def plan(
+    settings: Settings, spider: Spider, cache: AnswerCache | None = None, home: Collection[str] = ()
+) -> Chain:
+    """The chain of a task whose seeds are on these hosts. Raises UsageError or SpiderError for headers or names that cannot be."""
     headers = static_headers(settings)
+    # It may ask again, and what it does besides has a handler's time.
+    most = 3 * settings.timeout + settings.handler_soft
     links: list[tuple[str, Surround]] = [
-        (name, _authors(name, call)) for name, call in spider.around_fetching.pairs
+        (name, _authors(name, call, most)) for name, call in spider.around_fetching.pairs
     ]
     for name, _ in links:
         if name in STANDARD:
@@ -138,7 +158,7 @@ def plan(settings: Settings, spider: Spider, cache: AnswerCache | None = None) -
             )
     if cache is not None:
         links.append((CACHE, _cached(cache)))
-    return Chain(headers, links, jar=CookieJar() if settings.cookies else None)
+    return Chain(headers, links, jar=CookieJar() if settings.cookies else None, home=frozenset(home))
 
 
 def static_headers(settings: Settings) -> Fields:
@@ -150,15 +170,18 @@ def static_headers(settings: Settings) -> Fields:
     return tuple(headers.items())
 
 
-def _authors(name: str, call: Callable[[Any, Any], Awaitable[Any]]) -> Surround:
+def _authors(name: str, call: Callable[[Any, Any], Awaitable[Any]], limit: float) -> Surround:
     """An author's function: it may answer by itself with anything that has status, headers and body."""
 
     async def surround(request: Request, call_next: Send) -> Answer:
         try:
-            given = await call(request, call_next)
+            async with asyncio.timeout(limit):
+                given = await call(request, call_next)
             return given if type(given) is Answer else _answer(given)
         except FetchError:
             raise
+        except TimeoutError:
+            raise MiddlewareFailed(f"the middleware {name} took more than {limit:g} s") from None
         except Exception as error:
             raise MiddlewareFailed(f"the middleware {name} raised {type(error).__name__}: {error}") from error
 

@@ -41,7 +41,7 @@ class Runtime:
             hosts=hosts,
         )
         self.outlinks = Outlinks(settings, Boundary(scope), Known(incarnation))
-        self.chain: Chain = plan(settings, spider, cache)
+        self.chain: Chain = plan(settings, spider, cache, hosts)
         self.drops: dict[
             int, Effects
         ] = {}  # lease number → what the author's hook is told when it is settled

@@ -13,8 +13,10 @@ import pytest
 
 from gossamer.crawling import isolation
 from gossamer.crawling.isolation import ChildDied, ChildFault, Fetch, in_child
+from gossamer.model.errors import UsageError
+from gossamer.model.item import Item
 from gossamer.model.record import Outcome, Verdict
-from gossamer.ports.transport import Answer
+from gossamer.ports.transport import Answer, FetchError
 
 LIMIT = 5.0
 
@@ -34,7 +36,9 @@ def children() -> list[str]:
 
 async def test_the_verdict_comes_back_whole() -> None:
     """Items, links and counts of the child are the outcome here, however large."""
-    big = Outcome(7, Verdict.DONE, items=[b"x" * 3_000_000], counts={"own:n": 2}, samples=[("a", "b")])
+    big = Outcome(
+        7, Verdict.DONE, items=[Item(b"x" * 3_000_000, "key")], counts={"own:n": 2}, samples=[("a", "b")]
+    )
 
     async def work(fetch: Fetch) -> Outcome:
         assert os.getpid() != parent
@@ -43,6 +47,24 @@ async def test_the_verdict_comes_back_whole() -> None:
     parent = os.getpid()
     assert await in_child(work, no_fetch, LIMIT) == big
     assert children() == []
+
+
+async def test_an_exchange_that_fails_is_the_handlers_to_see() -> None:
+    """What the parent could not fetch, or must not, is raised in the child as it would be here, and ends nobody else."""
+
+    async def fetch(request: bytes) -> Answer:
+        if request == b"down":
+            raise FetchError("timeout_header", "no answer")
+        raise UsageError("robots.txt forbids this page", where="/secret", hint="leave it out")
+
+    async def work(ask: Fetch) -> Outcome:
+        with pytest.raises(FetchError) as down:
+            await ask(b"down")
+        with pytest.raises(UsageError, match="forbids"):
+            await ask(b"forbidden")
+        return Outcome(1, Verdict.DONE, code=down.value.code)
+
+    assert (await in_child(work, fetch, LIMIT)).code == "timeout_header"
 
 
 async def test_the_child_fetches_through_its_parent() -> None:

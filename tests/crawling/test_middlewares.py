@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -294,3 +295,33 @@ async def test_the_cache_does_not_mix_requests(other: Request):
     await made.send(Request(URL), wire)
     await made.send(other, wire)
     assert len(wire.sent) == 2
+
+
+def test_credentials_of_the_settings_are_for_the_hosts_of_the_start() -> None:
+    """Authorization and Cookie given for all requests go to no host that the crawl was only led to; other headers do."""
+    settings = Settings(headers={"Authorization": "Bearer s3cret", "Cookie": "id=1", "X-Team": "a"})
+    made = plan(settings, spider(), home=("shop.example", "shop.example:8443"))
+
+    def names(url: str, **more: Any) -> set[str]:
+        return {name.lower() for name, _ in made.headers_for(Request(url, **more))}
+
+    for at_home in ("https://shop.example/a", "http://shop.example/", "https://shop.example:8443/"):
+        assert {"authorization", "cookie", "x-team"} <= names(at_home)
+    for abroad in ("https://other.example/", "https://shop.example:9000/"):
+        assert not {"authorization", "cookie"} & names(abroad)
+        assert "x-team" in names(abroad)
+    assert "authorization" in names("https://other.example/", headers={"Authorization": "the request's own"})
+    assert not {"authorization", "cookie"} & {name.lower() for name, _ in made.headers_of_robots}
+
+
+async def test_a_middleware_that_never_answers_is_left() -> None:
+    """It has its time, like a handler; then the page ends FAILED(middleware_error), and its slot is free."""
+    author = spider()
+
+    @author.fetching
+    async def forever(request: Request, call_next: Any) -> Any:
+        await asyncio.sleep(3600)
+
+    made = plan(Settings(timeout=0.02, handler_soft=0.02), author)
+    with pytest.raises(MiddlewareFailed, match="took more than"):
+        await made.send(Request(URL), Wire())

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from gossamer.backends.sqlite.frontier import SqliteFrontier
 from gossamer.model.host import HostOrder, RobotsOrder, Wish
+from gossamer.model.item import Item
 from gossamer.model.record import Kind, Link, Outcome, Verdict
 from gossamer.model.task import TaskSpec
 
@@ -108,7 +109,7 @@ async def leases(frontier: SqliteFrontier, seconds: float, rate: int) -> dict[st
                 order = HostOrder(robots=RobotsOrder(b"User-agent: *\nAllow: /\n", 86400.0))
                 held.append(Outcome(grant.number, Verdict.DONE, host=order, sent_ago=0.01))
             else:
-                held.append(Outcome(grant.number, Verdict.DONE, items=[b'{"a":1}'], sent_ago=0.01))
+                held.append(Outcome(grant.number, Verdict.DONE, items=[Item(b'{"a":1}')], sent_ago=0.01))
         ahead = settled / rate - (time.perf_counter() - began)
         if ahead > 0:
             await asyncio.sleep(ahead)

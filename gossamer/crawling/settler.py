@@ -34,7 +34,6 @@ class Settler:
         self._blobs = blobs
         self._waiting: list[Outcome] = []
         self._bodies: dict[int, bytes] = {}  # lease number → what its page answered, to be kept
-        self._tasks: dict[int, str] = {}
         self._sent: dict[int, float] = {}
         self._wake = asyncio.Event()
         self._turn = asyncio.Lock()
@@ -48,8 +47,7 @@ class Settler:
         self, task: str, outcome: Outcome, sent_at: float | None = None, body: bytes | None = None
     ) -> None:
         """Settle this with the next batch; the body is durable before. `sent_at` is when the request went out."""
-        if len(outcome.links) > AHEAD:
-            self._tasks[outcome.number] = task
+        outcome.task = task
         if sent_at is not None:
             self._sent[outcome.number] = sent_at
         self._waiting.append(outcome)
@@ -107,10 +105,7 @@ class Settler:
     async def _push_ahead(self, batch: list[Outcome]) -> None:
         """A page with very many links must not make one long transaction: all but the last chunk go before it."""
         for outcome in batch:
-            task = self._tasks.pop(outcome.number, None)
-            if task is None:
-                continue
             while len(outcome.links) > AHEAD:
                 chunk, outcome.links = outcome.links[:AHEAD], outcome.links[AHEAD:]
                 with contextlib.suppress(TaskEnded):  # then the settle will be refused, which says it all
-                    await self._store.push(task, chunk)
+                    await self._store.push(outcome.task, chunk)

@@ -120,11 +120,22 @@ def ready_at(
     """
     if free_slots(row, asking) == 0 or (wish.robots and row.robots_open):
         return None
-    # The worker that sent last knew its own task's wish; those of the others count from that moment too.
-    turn = max(ready_from(row, now), row.last_sent + effective_delay(row, asking))
+    turn = turn_of(row, asking, now)
     if old is not None and old >= turn and not granted:
         return old
     return max(now, turn)
+
+
+def turn_of(row: HostRow, asking: Asking, now: float) -> float:
+    """When the host may be asked next. The worker that sent last knew its own task's wish; those of the others count from that
+    moment too."""
+    return max(ready_from(row, now), row.last_sent + effective_delay(row, asking))
+
+
+def is_in_flight(wish: Wish, pages: int, open_leases: int) -> bool:
+    """Whether what is open at a host may use up its page budget: something of it must end before more is leased."""
+    budget = wish.pages_per_host
+    return budget is not None and pages < budget <= pages + open_leases
 
 
 def robots_url(row: HostRow) -> str:

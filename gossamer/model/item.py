@@ -170,6 +170,10 @@ def _key_of(value: Any, key: str | Callable[[Any], Any]) -> str:
         shown = "it is missing" if found is None else f"{found!r:.100} is neither text nor a whole number"
         raise InvalidItem("key", shown, hint="give every item the field that `key` names")
     text = str(found)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidItem("key", "it holds half a character, which cannot be stored") from None
     if len(text) > MAX_ITEM_KEY:
         raise InvalidItem("key", f"{len(text)} characters, {MAX_ITEM_KEY} are allowed")
     return text

@@ -99,6 +99,7 @@ class Outcome(msgspec.Struct, gc=False):
     body: str | None = None  # the key of the blob that holds the page's body, durable before the settle
     counts: dict[str, int] = {}  # added to the task's counters
     samples: list[tuple[str, str]] = []  # (counter, example), a few of which are kept
+    task: str = ""  # whose grant it was: a token that nobody knows any more is counted there
     sent_ago: float | None = None  # seconds since the request went out; None: nothing was sent
     host: HostOrder | None = None
 

@@ -35,6 +35,7 @@ from typing import Protocol, Self
 
 import msgspec
 
+from gossamer.model.errors import GossamerError
 from gossamer.model.host import HostView
 from gossamer.model.record import Leases, Link, LoggedItem, Outcome, Pushed, State
 from gossamer.model.task import Command, TaskSpec, TaskView
@@ -42,6 +43,22 @@ from gossamer.model.task import Command, TaskSpec, TaskView
 SESSION_TTL = 10.0  # seconds without a beat after which a session is dead for ever
 KEPT_SAMPLES = 5  # examples kept per counter
 SAMPLE_LENGTH = 300  # characters of a URL that becomes one
+
+
+class CursorAhead(GossamerError):  # noqa: N818  (a fact, known by this name in the frontier's contract)
+    """A sink claims to hold items that this log never had: the store has lost its end, or the sink follows another one."""
+
+    code = "cursor_ahead"
+
+
+def within_log(task: str, sink: str, number: int, last: int) -> None:
+    """Raise CursorAhead for a cursor beyond the last number that the log ever gave."""
+    if number > last:
+        raise CursorAhead(
+            f"The sink {sink!r} stands at item {number}, and the log has had {last}",
+            where=task,
+            hint="the state was restored from an older copy, or is not the one that this sink followed: begin anew with --fresh",
+        )
 
 
 class FrontierStore(Protocol):

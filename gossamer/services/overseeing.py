@@ -11,7 +11,7 @@ from gossamer.crawling.outlinks import Refusals
 from gossamer.crawling.runtime import Runtime
 from gossamer.model.record import Link
 from gossamer.model.request import Request
-from gossamer.model.task import ENDED, Command, IllegalChange, TaskView
+from gossamer.model.task import ENDED, Command, IllegalChange, TaskState, TaskView
 from gossamer.ports.clock import Clock
 from gossamer.ports.frontier import Frontier
 from gossamer.services.progress import Snapshot, View
@@ -86,7 +86,8 @@ class Overseer:
             return task
 
     def _is_idle(self, task: TaskView) -> bool:
-        return task.spec.keep_open and not task.seeding and task.pending == 0 and task.leased == 0
+        running = task.state is TaskState.RUNNING
+        return running and task.spec.keep_open and not task.seeding and task.pending == 0 and task.leased == 0
 
     async def _idle(self) -> None:
         """Nothing is left: the author's idle hook may ask for more; if it does not, the task is complete."""

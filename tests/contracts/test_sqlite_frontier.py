@@ -12,7 +12,9 @@ import msgspec
 import pytest
 
 from gossamer.backends.memory.frontier import MemoryFrontier
+from gossamer.backends.sqlite import frontier as sqlite_frontier
 from gossamer.backends.sqlite.frontier import SqliteFrontier
+from gossamer.model.host import HostOrder
 from gossamer.model.item import Item
 from gossamer.model.task import Command
 from gossamer.ports.frontier import Frontier
@@ -126,6 +128,37 @@ def columns(file: Path) -> tuple[int, dict[str, set[str]]]:
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         said = {name: {str(row[1:]) for row in db.execute(f"PRAGMA table_info({name})")} for name in tables}
         return db.execute("PRAGMA user_version").fetchone()[0], said
+
+
+async def test_a_reboot_takes_no_longer_than_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After hours of crawling and a minute of rebooting, a host that was parked for an hour is parked for its rest."""
+    boots = iter(["first", "second"])
+    monkeypatch.setattr(sqlite_frontier, "boot_id", lambda: next(boots))
+    before = FakeClock()
+    async with SqliteFrontier(tmp_path / "frontier.db", clock=before) as store:
+        session = await begin(store, page("/a"), page("/b"))
+        before.advance(7_200)
+        session = await store.open_session("again")
+        grant = await take_one(store, session)
+        order = HostOrder(bad=True, park=3_600, level=1)
+        await settle(store, session, done(grant, sent_ago=0.0, host=order))
+    after = Booted(before.wall() + 60)
+    async with SqliteFrontier(tmp_path / "frontier.db", clock=after) as store:
+        parked_for = (await store.hosts(["a.test"]))["a.test"].parked_for
+        assert parked_for == pytest.approx(3_540, abs=1)
+
+
+class Booted:
+    """The clocks of a machine that has just been started."""
+
+    def __init__(self, wall: float) -> None:
+        self._wall = wall
+
+    def now(self) -> float:
+        return 5.0
+
+    def wall(self) -> float:
+        return self._wall
 
 
 SEEDS_PER_STORE = 20

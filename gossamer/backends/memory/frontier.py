@@ -11,7 +11,7 @@ from gossamer.backends.memory.rows import Task
 from gossamer.model.host import HostView
 from gossamer.model.hostrow import view
 from gossamer.model.record import Leases, Link, Outcome, Pushed, State
-from gossamer.model.task import Command, SessionLost, TaskEnded, TaskSpec, TaskView
+from gossamer.model.task import Command, IllegalChange, SessionLost, TaskEnded, TaskSpec, TaskView
 from gossamer.ports.clock import Clock
 from gossamer.ports.frontier import Explained
 
@@ -82,6 +82,20 @@ class MemoryFrontier(Commands):
         self._enter()
         self._control(row, command, reason, spec)
         return row.view(self._now)
+
+    async def forget(self, task: str) -> None:
+        row = self._task(task)
+        if any(lease.lane.task is row and lease.record is not None for lease in self._leases.values()):
+            raise IllegalChange(
+                "The task is being worked on",
+                where=task,
+                hint="stop its workers first, or cancel it and wait",
+            )
+        self._enter()
+        self._delayed = [record for record in self._delayed if record.lane.task is not row]
+        for host in self._hosts.values():
+            host.lanes = [lane for lane in host.lanes if lane.task is not row]
+        del self._tasks[task]
 
     def _know(self, want: Mapping[str, int]) -> None:
         for name in want:

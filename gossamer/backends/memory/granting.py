@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gossamer.backends.memory.ledger import Ledger
 from gossamer.backends.memory.rows import Lane, Lease, Record, Task
-from gossamer.model.hostrow import NO_LIMIT, knows_robots, robots_url, view
+from gossamer.model.hostrow import NO_LIMIT, knows_robots, robots_url, turn_of, view
 from gossamer.model.record import Grant, Kind, Leases, State
 from gossamer.model.task import TaskState
 
@@ -38,6 +38,8 @@ class Granting(Ledger):
             if self._is_spent(lane):
                 # Its budget was cut by an update, or its closure lifted by retry-failed: nothing else would close it.
                 self._close_lane(lane, State.SKIPPED, "budget")
+            elif turn_of(lane.host.row, self._asking(lane.host), self._now) > self._now:
+                self._touched.add(lane.host)  # a task was resumed, or wishes more since: its hour is set anew
             elif not self._lacks_robots(lane):
                 records += self._take(lane, left)
             elif self._may_ask_robots(lane):

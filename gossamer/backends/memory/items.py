@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gossamer.backends.memory.lives import Lives
 from gossamer.model.record import LoggedItem
+from gossamer.ports.frontier import within_log
 
 
 class Items(Lives):
@@ -14,11 +15,13 @@ class Items(Lives):
 
     async def cursor(self, task: str, partition: int, sink: str) -> tuple[int, bytes]:  # noqa: ARG002
         row = self._task(task)
+        within_log(task, sink, row.sinks.get(sink, (0, b""))[0], self._last_item)
         self._enter()
         return row.sinks.setdefault(sink, (0, b""))
 
     async def advance(self, task: str, partition: int, sink: str, number: int, state: bytes = b"") -> None:  # noqa: ARG002
         row = self._task(task)
+        within_log(task, sink, number, self._last_item)
         self._enter()
         if number >= row.sinks.get(sink, (0, b""))[0]:
             row.sinks[sink] = (number, state)

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from itertools import islice, takewhile
 
 from gossamer.backends.memory.rows import Host, Lane, Lease, Record, Session, Task
-from gossamer.model.hostrow import Asking, HostRow, free_slots, ready_at
+from gossamer.model.hostrow import Asking, HostRow, free_slots, is_in_flight, ready_at
 from gossamer.model.record import Kind, Link, State
 from gossamer.model.task import TaskState, UnknownTask, limit_reached
 from gossamer.ports.clock import Clock
@@ -233,7 +233,8 @@ class Ledger:
             for lane in host.lanes:
                 wish, old = lane.task.spec.wish, lane.ready_at
                 lane.ready_at = None
-                if lane.queue and not lane.closed:
+                waits = bool(host.row.name) and is_in_flight(wish, lane.pages, lane.open)
+                if lane.queue and not lane.closed and not waits:
                     lane.ready_at = ready_at(host.row, wish, asking, old, granted=new, now=self._now)
         self._touched.clear()
         self._fed.clear()

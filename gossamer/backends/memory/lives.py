@@ -36,7 +36,8 @@ class Lives(Settling):
         return len(held)
 
     async def close_session(self, session: str) -> None:
-        await self.release(session)
+        self._enter()
+        self._return_all(self._held(session), pause=True)
         self._sessions.pop(session, None)
 
     async def reap(self) -> int:

@@ -18,7 +18,7 @@ class Settling(Granting):
         stale: list[int] = []
         settled: list[tuple[Lease, Outcome]] = []
         for outcome in outcomes:
-            lease = self._honour(session, outcome.number)
+            lease = self._honour(session, outcome)
             if lease is None:
                 stale.append(outcome.number)
             else:
@@ -35,16 +35,19 @@ class Settling(Granting):
         answer.stale = stale
         return answer
 
-    def _honour(self, session: str, number: int) -> Lease | None:
-        """The lease, if the token is good. A late one of an ended task frees its slot, and nothing else."""
-        lease = self._leases.get(number)
+    def _honour(self, session: str, outcome: Outcome) -> Lease | None:
+        """The lease, if the token is good. A late one of an ended task frees its slot, and its host was asked: nothing else."""
+        lease = self._leases.get(outcome.number)
         if lease is None:
+            if outcome.task:
+                self._task(outcome.task).counts["stale"] += 1
             return None
         task = lease.lane.task
         if lease.session == session and not task.is_over:
             return lease
         task.counts["stale"] += 1
         if lease.session == session:
+            obey(lease.lane.host.row, None, outcome.sent_ago, self._now)
             self._return(lease)
         return None
 

@@ -21,6 +21,9 @@ from gossamer.ports.frontier import Explained
 
 T = TypeVar("T")
 
+# After a reboot the store's time goes on from here: what it was, and what the wall clock said then.
+SEEN = "UPDATE meta SET value = iif(name = 'seen', ?, ?) WHERE name IN ('seen', 'wall')"
+
 
 class Now(Protocol):
     """The part of a clock that the store reads."""
@@ -138,7 +141,9 @@ class SqliteFrontier:
 
     async def close_session(self, session: str) -> None:
         def work(ledger: Ledger) -> None:
+            hosts = sessions.hosts_held(ledger, session)
             sessions.give_back(ledger, session, None, lost=False)
+            sessions.pause(ledger, hosts)
             sessions.end(ledger, session)
             ledger.refresh()
 
@@ -189,7 +194,7 @@ class SqliteFrontier:
             sessions.grace(ledger, one(db, "SELECT value FROM meta WHERE name = 'seen'"))
             answer = work(ledger)
             ledger.write()
-            db.execute("UPDATE meta SET value = ? WHERE name = 'seen'", (ledger.now,))
+            db.execute(SEEN, (ledger.now, self._clock.wall()))
             return answer
 
         try:

@@ -10,6 +10,7 @@ import msgspec
 from gossamer.backends.sqlite.ledger import Ledger, TaskRow
 from gossamer.model.item import Item
 from gossamer.model.record import LoggedItem
+from gossamer.ports.frontier import within_log
 
 
 class Row(msgspec.Struct, array_like=True):
@@ -54,6 +55,7 @@ def read(db: sqlite3.Connection, task: str, after: int, limit: int) -> list[Logg
 
 def cursor(ledger: Ledger, task: str, sink: str) -> tuple[int, bytes]:
     row = ledger.named(task)
+    last = last_number(ledger)
     ledger.db.execute(
         "INSERT INTO cursor (task, sink, number, state) VALUES (?, ?, 0, x'') ON CONFLICT DO NOTHING",
         (row.id, sink),
@@ -61,11 +63,13 @@ def cursor(ledger: Ledger, task: str, sink: str) -> tuple[int, bytes]:
     number, state = ledger.db.execute(
         "SELECT number, state FROM cursor WHERE task = ? AND sink = ?", (row.id, sink)
     ).fetchone()
+    within_log(task, sink, number, last)
     return int(number), bytes(state)
 
 
 def advance(ledger: Ledger, task: str, sink: str, number: int, state: bytes) -> None:
     row = ledger.named(task)
+    within_log(task, sink, number, last_number(ledger))
     ledger.db.execute(
         """INSERT INTO cursor (task, sink, number, state) VALUES (?, ?, ?, ?)
            ON CONFLICT DO UPDATE SET number = excluded.number, state = excluded.state WHERE excluded.number >= cursor.number""",
@@ -78,3 +82,9 @@ def advance(ledger: Ledger, task: str, sink: str, number: int, state: bytes) -> 
     if trimmed:
         row.logged -= trimmed
         ledger.changed_tasks.add(row.id)
+
+
+def last_number(ledger: Ledger) -> int:
+    """The highest number that an item of this store ever had."""
+    found = ledger.db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'item'").fetchone()
+    return int(found[0]) if found else 0

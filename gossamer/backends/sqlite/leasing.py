@@ -19,7 +19,7 @@ from gossamer.backends.sqlite.ledger import (
 )
 from gossamer.backends.sqlite.pushing import end_closed, end_lane
 from gossamer.backends.sqlite.tasks import complete, retry_some
-from gossamer.model.hostrow import NO_LIMIT, Asking, free_slots, knows_robots, robots_url, view
+from gossamer.model.hostrow import NO_LIMIT, Asking, free_slots, knows_robots, robots_url, turn_of, view
 from gossamer.model.record import Grant, Kind, Leases, State
 from gossamer.model.task import TaskState
 
@@ -175,6 +175,10 @@ class Granting:
         if self._is_spent(lane):
             # Its budget was cut by an update, or its closure lifted by retry-failed: nothing else would close it.
             end_lane(self.ledger, self.task, lane.host, State.SKIPPED, "budget")
+        elif turn_of(self.ledger.hosts[lane.host], asking, self.ledger.now) > self.ledger.now:
+            self.ledger.touched.add(
+                lane.host
+            )  # a task was resumed, or wishes more since: its hour is set anew
         elif not self._lacks_robots(lane):
             count = min(self._room(lane, asking), self.left, lane.pending)
             if count > 0:

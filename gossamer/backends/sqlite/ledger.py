@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import msgspec
 
-from gossamer.model.hostrow import Asking, HostRow, ready_at
+from gossamer.model.hostrow import Asking, HostRow, is_in_flight, ready_at
 from gossamer.model.task import ENDED, TaskSpec, TaskState, TaskView, UnknownTask
 from gossamer.ports.frontier import KEPT_SAMPLES
 
@@ -210,8 +210,9 @@ class Ledger:
             asking = self.asking(lanes)
             for lane in lanes:
                 ready = None
-                if lane.pending > 0 and not lane.closed:
-                    wish = self.task(lane.task).spec.wish
+                wish = self.task(lane.task).spec.wish
+                waits = host != SEED_HOST and is_in_flight(wish, lane.pages, lane.open)
+                if lane.pending > 0 and not lane.closed and not waits:
                     ready = ready_at(
                         self.hosts[host], wish, asking, lane.ready_at, granted=host in granted, now=self.now
                     )

@@ -131,6 +131,12 @@ def give_back(ledger: Ledger, session: str, numbers: Sequence[int] | None, *, lo
     return len(chosen)
 
 
+def hosts_held(ledger: Ledger, session: str) -> set[int]:
+    """The hosts of which the session holds leases."""
+    sql = "SELECT DISTINCT host FROM lease WHERE session = ?"
+    return {host for (host,) in ledger.db.execute(sql, (session,)).fetchall()}
+
+
 def pause(ledger: Ledger, hosts: set[int]) -> None:
     """Nobody knows when the lost requests went out: the next one waits as if that was now."""
     lanes: dict[int, list[LaneRow]] = {}

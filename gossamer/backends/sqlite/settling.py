@@ -74,10 +74,13 @@ class Settling:
                 "DELETE FROM lease WHERE number IN (SELECT value FROM json_each(?))", (text(list(tokens)),)
             )
         ledger.load_hosts({token.host for token in tokens.values()})
+        told = {token.number for token in found}
         for outcome in outcomes:
             held = tokens.pop(outcome.number, None)
             if held is None or not self.apply(outcome, held):
                 answer.stale.append(outcome.number)
+            if outcome.number not in told and outcome.task:
+                ledger.counts[ledger.named(outcome.task).id]["stale"] += 1
         self.write()
 
     def apply(self, outcome: Outcome, token: Token) -> bool:
@@ -96,6 +99,7 @@ class Settling:
             ledger.changed_tasks.add(task.id)
         if task.is_over:
             ledger.counts[task.id]["stale"] += 1
+            obey(row, None, outcome.sent_ago, ledger.now)  # it is too late, but the host was asked
             if token.record is not None:
                 self.give_back(token, token.record, token.priority or 0)
             return False

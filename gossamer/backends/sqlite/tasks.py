@@ -144,7 +144,8 @@ def retry_some(ledger: Ledger, task: TaskRow, limit: int) -> None:
 def forget(ledger: Ledger, name: str) -> None:
     """Remove every row of the task; hosts stay, for their pace and rules are all tasks'."""
     task = ledger.named(name)
-    if ledger.db.execute("SELECT 1 FROM lease WHERE task = ? LIMIT 1", (task.id,)).fetchone():
+    sql = "SELECT 1 FROM lease WHERE task = ? AND record IS NOT NULL LIMIT 1"
+    if ledger.db.execute(sql, (task.id,)).fetchone():
         raise IllegalChange(
             f"The task {name!r} is being worked on",
             hint="stop its workers first (Ctrl-C, or `gossamer cancel`)",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from gossamer.testing.contracts.frontier_durable import DurabilityContract
 from gossamer.testing.contracts.frontier_items import ItemsContract
+from gossamer.testing.contracts.frontier_late import LateContract
 from gossamer.testing.contracts.frontier_limits import LimitsContract
 from gossamer.testing.contracts.frontier_politeness import (
     PaceContract,
@@ -44,6 +45,7 @@ class FrontierContract(
     SessionsContract,
     ItemsContract,
     LimitsContract,
+    LateContract,
     OpeningContract,
     EndContract,
     CommandsContract,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
-from weakref import WeakKeyDictionary
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 
 from gossamer.crawling.outlinks import Refusals
 from gossamer.crawling.runtime import Runtime
@@ -25,26 +24,29 @@ ENOUGH = 50_000  # pending records at which the source is not asked for more
 LOOK_AGAIN = 0.2
 TOLD = 5  # refused seeds that are told one by one
 
-# A seed that is refused becomes no record, so the store has nothing to count. Its account is kept here, as long as the
-# frontier is open that it was meant for.
-_accounts: WeakKeyDictionary[Frontier, dict[str, Refusals]] = WeakKeyDictionary()
-
-
-def refused_seeds(frontier: Frontier, task: str) -> Refusals:
-    """The seeds of this task that were refused since this frontier was opened: how many for each cause, with an example."""
-    return _accounts.setdefault(frontier, {}).setdefault(task, Refusals())
-
 
 class Feeder:
-    """Pushes what a spider starts from. Pushed again after a crash, known seeds change nothing."""
+    """Pushes what a spider starts from. Pushed again after a crash, known seeds change nothing.
 
-    def __init__(self, frontier: Frontier, runtime: Runtime, clock: Clock) -> None:
+    `on_all_refused` is called when the source has ended and gave nothing but refused seeds; what it raises ends the run before
+    the task may complete.
+    """
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        runtime: Runtime,
+        clock: Clock,
+        on_all_refused: Callable[[Refusals], None] = lambda _: None,
+    ) -> None:
         self._frontier = frontier
         self._runtime = runtime
         self._clock = clock
         self.pushed = 0
         self.refused = 0
-        self.refusals = refused_seeds(frontier, runtime.name)
+        # A seed that is refused becomes no record, so the store has nothing to count: its account is kept here.
+        self.refusals = Refusals()
+        self._on_all_refused = on_all_refused
 
     async def run(self) -> None:
         """Until the source ends; then the task may complete."""
@@ -55,6 +57,8 @@ class Feeder:
                     for seed in seeds:
                         links += self._links(seed if isinstance(seed, Request) else Request(seed))
                     await self._push(links)
+            if self.refused and not self.pushed and not await self._has_records():
+                self._on_all_refused(self.refusals)
             await self._frontier.control(self._runtime.name, Command.SEEDED)
         except TaskEnded:
             return  # a limit was reached, or it was cancelled: no more seeds are wanted
@@ -69,6 +73,10 @@ class Feeder:
             if self.refused <= TOLD:
                 log.warning("seed refused (%s): %s", cause, shown(url))
         return links
+
+    async def _has_records(self) -> bool:
+        """Of an earlier run, or of the author's `started` hook."""
+        return (await self._frontier.counters(self._runtime.name))["discovered"] > 0
 
     async def _push(self, links: list[Link]) -> None:
         if not links:

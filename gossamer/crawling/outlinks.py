@@ -1,9 +1,9 @@
-"""From what a handler wants to follow to the links that are pushed: scope, budgets, what is known, fingerprints."""
+"""From what a handler wants to follow to the links that are pushed: scope, what is known, fingerprints."""
 
 from __future__ import annotations
 
 import secrets
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable
 
 from gossamer.crawling.knowing import Known
@@ -13,11 +13,9 @@ from gossamer.model.record import Link
 from gossamer.model.request import Request, encode
 from gossamer.model.scope import Boundary
 from gossamer.model.settings import Settings
-from gossamer.model.traps import TrapLimits, pattern_of, trap
+from gossamer.model.traps import TrapLimits, trap
 from gossamer.model.url import UrlOptions, canonical, fingerprint, fingerprint_of_key, host_key, shown
 from gossamer.spiders.follow import Follow
-
-PATTERNS_KEPT = 100_000  # URL patterns whose budgets are counted at once; the least used are forgotten
 
 
 class Refusals:
@@ -50,8 +48,6 @@ class Outlinks:
         self._traps = TrapLimits(
             segments=settings.max_segments, repeats=settings.max_repeats, parameters=settings.max_params
         )
-        self._budget = settings.pages_per_pattern
-        self._patterns: OrderedDict[str, int] = OrderedDict()
 
     def of_follow(self, follow: Follow, depth: int, refusals: Refusals) -> list[Link]:
         """The new links among many that share their options: the hot path."""
@@ -98,11 +94,8 @@ class Outlinks:
         return [Link(key, url, host, priority, depth, hops=hops, request=encode(request), own_key=own)]
 
     def refusal(self, url: str, host: str, depth: int) -> str | None:
-        """Why this URL is not taken: out of scope, or over its pattern's budget; None when it is."""
-        cause = self._boundary.refusal(url, host, depth)
-        if cause is None and self._patterns and self._budget is not None:
-            cause = self._over_budget(url)
-        return cause
+        """Why this URL is not taken, being out of scope; None when it is."""
+        return self._boundary.refusal(url, host, depth)
 
     def is_trap(self, url: str) -> bool:
         """Whether the URL has a shape that no honest page has; such a record is kept, and never fetched."""
@@ -112,18 +105,5 @@ class Outlinks:
         """A settle with these links is durable."""
         add = self.known.add
         for link in links:
-            if not link.own_key and add(link.url, link.priority) and self._budget is not None:
-                self._count_pattern(link.url)
-
-    def _over_budget(self, url: str) -> str | None:
-        return (
-            "budget"
-            if self._patterns.get(host_key(url) + pattern_of(url), 0) >= (self._budget or 0)
-            else None
-        )
-
-    def _count_pattern(self, url: str) -> None:
-        pattern = host_key(url) + pattern_of(url)
-        self._patterns[pattern] = self._patterns.pop(pattern, 0) + 1
-        if len(self._patterns) > PATTERNS_KEPT:
-            self._patterns.popitem(last=False)
+            if not link.own_key:
+                add(link.url, link.priority)

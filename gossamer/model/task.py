@@ -49,6 +49,9 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     wish: Wish = Wish()
     max_pages: int | None = None  # COMPLETED when so many are DONE
     max_items: int | None = None  # COMPLETED when there are so many
+    pages_per_pattern: int | None = (
+        None  # URLs of one pattern of a host; what is found beyond ends SKIPPED(trap_pattern)
+    )
     max_errors: int | None = None  # FAILED when so many records are, since it was opened or last retried
     keep_open: bool = False  # never ends by itself; a push to it is always welcome
     log_limit: int | None = (

@@ -24,6 +24,8 @@ class TrapLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 DEFAULT_LIMITS = TrapLimits()
+BEYOND_BUDGET = "trap_pattern"
+"""The code of a page whose URL pattern has used up its budget."""
 MAX_PATTERN = 200
 """Longer patterns are cut: they share a budget, which is what a budget is for."""
 
@@ -72,6 +74,11 @@ def pattern_of(url: str) -> str:
     if _DIGIT.search(path):
         path = _VARIABLE.sub(_placeholder, path)
     return path[:MAX_PATTERN]
+
+
+def budget_name(url: str) -> str:
+    """What a budget of patterns is counted under: the host and the URL's pattern there."""
+    return url[: url.find("/", 8)] + pattern_of(url)
 
 
 def _placeholder(match: re.Match[str]) -> str:

@@ -24,6 +24,8 @@ What every backend keeps, and `gossamer.testing.contracts.frontier` tests:
 11. A task is COMPLETED by the settle, or the SEEDED command, that leaves nothing PENDING and nothing LEASED.
 12. The limits of a running task (`max_pages`, `max_items`, `max_errors`) end it with the outcome that reaches one; what comes behind
     that in the same call is stale. So there are never more items than the limit and those of one page.
+13. `pages_per_pattern` is kept by the push: of the URLs of a host that share a pattern (`model.traps.budget_name`) so many become
+    PENDING, the others are made and end SKIPPED(trap_pattern) at once.
 
 All methods may be called concurrently from one event loop; a backend orders them itself.
 """

@@ -43,6 +43,7 @@ def spec_of(name: str, spider: Spider, settings: Settings, output: Path) -> Task
         max_pages=settings.max_pages,
         max_items=settings.max_items,
         max_errors=settings.max_errors,
+        pages_per_pattern=settings.pages_per_pattern,
         keep_open=bool(spider.hooks.idle),
         log_limit=settings.max_waiting_items,
     )

@@ -89,6 +89,7 @@ class TestOlderFiles:
         with sqlite3.connect(file) as db:
             for undo in (
                 "DROP TABLE body",
+                "DROP TABLE pattern",
                 "ALTER TABLE task DROP COLUMN errors",
                 "ALTER TABLE item DROP COLUMN key",
                 "PRAGMA user_version = 1",

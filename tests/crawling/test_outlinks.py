@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gossamer.crawling.knowing import Known
-from gossamer.crawling.outlinks import PATTERNS_KEPT, Outlinks, Refusals
+from gossamer.crawling.outlinks import Outlinks, Refusals
 from gossamer.model.record import Link
 from gossamer.model.request import Request, decode
 from gossamer.model.scope import Boundary, Scope
@@ -117,29 +117,6 @@ def test_a_seed_that_is_no_url_is_refused_not_raised() -> None:
     refusals = Refusals()
     assert outlinks().of_request(Request("mailto:someone@example.com"), 0, refusals) == []
     assert sum(refusals.counts.values()) == 1
-
-
-def test_a_pattern_has_its_budget() -> None:
-    """Of one URL pattern so many are taken, counted when they are durable; other patterns are not touched."""
-    out = outlinks(pages_per_pattern=3)
-    for number in range(10):
-        out.acknowledge(follow(out, f"/list?page={number}"))
-    refusals = Refusals()
-    assert out.of_follow(Follow(urls("/list?page=99")), 1, refusals) == []
-    assert refusals.counts == {"refused:budget": 1}
-    assert len(follow(out, "/other?page=1")) == 1
-    assert len(out.known) == 3
-
-
-def test_patterns_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A site that makes a new pattern for each page does not fill memory."""
-    assert PATTERNS_KEPT <= 1_000_000
-    monkeypatch.setattr("gossamer.crawling.outlinks.PATTERNS_KEPT", 10)
-    out = outlinks(pages_per_pattern=1)
-    for number in range(100):
-        word = "".join(chr(97 + int(digit)) for digit in str(number))
-        out.acknowledge(follow(out, f"/{word}/x?{word}=1"))
-    assert len(out._patterns) <= 10
 
 
 def test_a_trap_is_known_by_its_shape() -> None:

@@ -20,6 +20,7 @@ class Store:
 
     def __init__(self) -> None:
         self.said: list[tuple[Any, ...]] = []
+        self.bodies: list[str | None] = []
         self.gate: asyncio.Event | None = None
         self.fault: Exception | None = None
 
@@ -30,6 +31,7 @@ class Store:
         return Pushed(len(links), 0)
 
     async def settle(self, session: str, outcomes: Sequence[Outcome], want: Mapping[str, int]) -> Leases:
+        self.bodies += [outcome.body for outcome in outcomes]
         self.said.append(("settle", [outcome.number for outcome in outcomes], dict(want)))
         if self.gate:
             await self.gate.wait()
@@ -42,7 +44,7 @@ class Store:
         self.said.append(("blobs", list(contents)))
         if self.fault:
             raise self.fault
-        return [""] * len(contents)
+        return [f"body-{content.decode()}" for content in contents]
 
     def settles(self) -> list[list[int]]:
         return [entry[1] for entry in self.said if entry[0] == "settle"]
@@ -103,6 +105,7 @@ async def test_bodies_are_safe_before_their_pages_are_settled() -> None:
     await desk.settler.settle_once()
     assert [entry[0] for entry in desk.store.said] == ["blobs", "settle", "durable"]
     assert desk.store.said[0] == ("blobs", [b"one", b"two"])
+    assert desk.store.bodies == ["body-one", "body-two"], "each record names its own"
     desk.store.said.clear()
     desk.store.fault = StateError("The disk is full")
     desk.add(3, body=b"three")

@@ -99,13 +99,16 @@ async def test_what_may_be_two_pages_is_two_records(tmp_path: Path) -> None:
 
 
 async def test_a_calendar_without_end_has_its_budget(tmp_path: Path) -> None:
-    """U10: of one URL pattern so many pages are taken as the task allows; the next is counted, and the crawl ends."""
+    """U10: of one URL pattern so many pages are taken as the task allows; the next ends SKIPPED, and the crawl ends."""
     days = {f"/day/2024/{n}": linking(f"/day/2024/{n + 1}") for n in range(1, 100)}
     async with hostile_site({HOSTILE: linking("/day/2024/1"), **days}) as here:
         found = await crawl_site(tmp_path, here, pages_per_pattern=5)
         taken = {here.url(f"/day/2024/{n}"): DONE for n in range(1, 6)}
-        assert await found.complaints(here, {**taken, here.url("/day/2024/6"): None}) == []
-    assert (await found.counters())["refused:budget"] == 1
+        assert (
+            await found.complaints(here, {**taken, here.url("/day/2024/6"): (State.SKIPPED, "trap_pattern")})
+            == []
+        )
+    assert (await found.counters())["skipped:trap_pattern"] == 1
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from gossamer.backends.memory.rows import Host, Lane, Lease, Record, Session, Ta
 from gossamer.model.hostrow import Asking, HostRow, free_slots, is_in_flight, ready_at
 from gossamer.model.record import Kind, Link, State
 from gossamer.model.task import TaskState, UnknownTask, limit_reached
+from gossamer.model.traps import BEYOND_BUDGET, budget_name
 from gossamer.ports.clock import Clock
 from gossamer.ports.frontier import KEPT_SAMPLES, SAMPLE_LENGTH, SESSION_TTL
 
@@ -79,7 +80,23 @@ class Ledger:
         lane = task.lanes.get(link.host) or self._open_lane(task, host)
         record = Record(self._last_record, link, lane, link.priority, link.request, found_on)
         task.records[link.key] = record
-        self._give_back(record, link.delay)
+        if self._is_beyond_budget(task, link):
+            self._fed.add(host)
+            self._end(record, State.SKIPPED, BEYOND_BUDGET)
+            self._keep_samples(task, [(f"skipped:{BEYOND_BUDGET}", link.url[:SAMPLE_LENGTH])])
+        else:
+            self._give_back(record, link.delay)
+
+    def _is_beyond_budget(self, task: Task, link: Link) -> bool:
+        """Whether the URL's pattern has used up its budget; else it takes its share."""
+        budget = task.spec.pages_per_pattern
+        if budget is None or link.kind is not Kind.PAGE:
+            return False
+        name = budget_name(link.url)
+        if task.patterns[name] >= budget:
+            return True
+        task.patterns[name] += 1
+        return False
 
     def _open_lane(self, task: Task, host: Host) -> Lane:
         wish = task.spec.wish

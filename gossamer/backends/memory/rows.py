@@ -30,6 +30,9 @@ class Task:
     items: list[LoggedItem] = field(default_factory=list)
     sinks: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    patterns: Counter[str] = field(
+        default_factory=Counter
+    )  # pages taken of each URL pattern, where they have a budget
     samples: dict[str, list[str]] = field(default_factory=dict)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
@@ -11,7 +12,8 @@ import msgspec
 
 from gossamer.backends.sqlite.database import one
 from gossamer.backends.sqlite.ledger import SEED_HOST, Ledger, TaskRow, text
-from gossamer.model.record import Link, State
+from gossamer.model.record import Kind, Link, State
+from gossamer.model.traps import BEYOND_BUDGET, budget_name
 from gossamer.ports.frontier import KEPT_SAMPLES, SAMPLE_LENGTH
 
 OWN_KEYS = 0  # the bucket of authors' own keys, which are unique over all hosts
@@ -28,11 +30,12 @@ RECORD = """INSERT INTO record (id, task, host, parent, url, request, priority, 
  SELECT k.id, k.task, i.host, i.parent, i.url, i.request, i.priority, i.depth, i.hops, i.kind FROM temp.inbox i
  CROSS JOIN known k ON k.task = ? AND k.bucket = i.bucket AND k.k1 = i.k1 AND k.k2 = i.k2 WHERE k.id = ? + i.pos"""
 ENQUEUE = """INSERT INTO queue (task, host, sunk, id)
- SELECT task, host, -priority, id FROM record WHERE id >= ? AND due IS NULL"""
-POSTPONE = """UPDATE record SET due = ? + i.delay FROM temp.inbox i WHERE i.delay > 0 AND record.id = ? + i.pos AND record.id >= ?"""
+ SELECT task, host, -priority, id FROM record WHERE id >= ? AND due IS NULL AND state = 0"""
+POSTPONE = """UPDATE record SET due = ? + i.delay FROM temp.inbox i WHERE i.delay > 0 AND record.id = ? + i.pos AND record.id >= ?
+ AND record.state = 0"""
 DELAY = "INSERT INTO delayed (due, id, task, host) SELECT due, id, task, host FROM record WHERE id >= ? AND due IS NOT NULL"
 LANES = """INSERT INTO lane (host, task, pending, first_delay)
- SELECT host, task, sum(due IS NULL), iif(host IN (SELECT h.id FROM json_each(?) e JOIN host h ON h.name = e.value), 0, ?)
+ SELECT host, task, sum(due IS NULL AND state = 0), iif(host IN (SELECT h.id FROM json_each(?) e JOIN host h ON h.name = e.value), 0, ?)
  FROM record WHERE id >= ? GROUP BY host, task
  ON CONFLICT DO UPDATE SET pending = lane.pending + excluded.pending"""
 RAISED = """SELECT json_group_array(json_array(id, host, old, new, due)) FROM (
@@ -65,6 +68,8 @@ def push(
     new = db.execute(JUDGE, (task.id, base)).rowcount
     if new:
         db.execute(RECORD, (task.id, base))
+        if task.spec.pages_per_pattern is not None:
+            end_beyond_budget(ledger, task, task.spec.pages_per_pattern, base)
         if any(link.delay > 0 for _, links in batches for link in links):
             db.execute(POSTPONE, (ledger.now, base, base))
             db.execute(DELAY, (base,))
@@ -79,6 +84,37 @@ def push(
     if new < total and max(priorities) > task.lowest:
         raise_priorities(ledger, task, base)
     return new
+
+
+def end_beyond_budget(ledger: Ledger, task: TaskRow, budget: int, base: int) -> None:
+    """Of the new pages, those whose URL pattern has used up its budget are known, and end before they are asked for."""
+    db = ledger.db
+    sql = "SELECT json_group_array(json_array(id, url)) FROM (SELECT id, url FROM record WHERE id >= ? AND kind = ? ORDER BY id)"
+    found = [
+        (record, url, budget_name(url))
+        for record, url in msgspec.json.decode(one(db, sql, base, int(Kind.PAGE)))
+    ]
+    sql = """SELECT json_group_array(json_array(p.name, p.taken)) FROM json_each(?) j
+             JOIN pattern p ON p.task = ? AND p.name = j.value"""
+    names = text(list({name for _, _, name in found}))
+    taken = Counter(dict(msgspec.json.decode(one(db, sql, names, task.id))))
+    beyond = []
+    for record, url, name in found:
+        if taken[name] >= budget:
+            beyond.append((record, url))
+        else:
+            taken[name] += 1
+    sql = """INSERT INTO pattern (task, name, taken) SELECT ?, value ->> 0, value ->> 1 FROM json_each(?) WHERE true
+             ON CONFLICT DO UPDATE SET taken = excluded.taken"""
+    db.execute(sql, (task.id, text(list(taken.items()))))
+    if beyond:
+        sql = "UPDATE record SET state = ?, code = ? WHERE id IN (SELECT value FROM json_each(?))"
+        db.execute(sql, (int(State.SKIPPED), BEYOND_BUDGET, text([record for record, _ in beyond])))
+        task.terminal += len(beyond)
+        ledger.counts[task.id]["skipped"] += len(beyond)
+        ledger.counts[task.id][f"skipped:{BEYOND_BUDGET}"] += len(beyond)
+        examples = [(task.id, f"skipped:{BEYOND_BUDGET}", url[:SAMPLE_LENGTH]) for _, url in beyond]
+        ledger.keep_samples(examples[:KEPT_SAMPLES])
 
 
 def fill(db: sqlite3.Connection, rows: list[Row]) -> None:

@@ -81,8 +81,10 @@ CREATE TABLE sample (
 """
 
 # Apart from the records, which are written side by side and must not grow in their places.
-BODY = """
+ADDED = """
 CREATE TABLE body (task INTEGER NOT NULL, record INTEGER NOT NULL, key TEXT NOT NULL, PRIMARY KEY (task, record)) WITHOUT ROWID;
+
+CREATE TABLE pattern (task INTEGER NOT NULL, name TEXT NOT NULL, taken INTEGER NOT NULL, PRIMARY KEY (task, name)) WITHOUT ROWID;
 """
 
 # From each older format to the next one. Columns that are added at the end cost nothing, however long a table is.
@@ -91,7 +93,7 @@ STEPS = {
 ALTER TABLE task ADD COLUMN errors INTEGER NOT NULL DEFAULT 0;
 UPDATE task SET errors = coalesce((SELECT value FROM counter WHERE counter.task = task.id AND name = 'failed'), 0);
 ALTER TABLE item ADD COLUMN key TEXT;
-{BODY}
+{ADDED}
 """,
 }
 
@@ -105,7 +107,7 @@ CREATE TEMP TABLE IF NOT EXISTS inbox (
 
 def create(db: sqlite3.Connection) -> None:
     """Make the tables in an empty file; called inside a transaction."""
-    _execute(db, TABLES + BODY)
+    _execute(db, TABLES + ADDED)
     # The pseudo host of seeds: never paced, never parked. Bucket 0 of `known` holds authors' own keys.
     db.execute("INSERT INTO host (id, name, scheme) VALUES (1, '', '')")
     db.execute(f"PRAGMA user_version = {VERSION}")

@@ -18,7 +18,19 @@ from gossamer.model.task import (
     limit_reached,
 )
 
-TABLES_OF_TASK = "lane", "record", "known", "queue", "delayed", "item", "cursor", "counter", "sample", "body"
+TABLES_OF_TASK = (
+    "lane",
+    "record",
+    "known",
+    "queue",
+    "delayed",
+    "item",
+    "cursor",
+    "counter",
+    "sample",
+    "body",
+    "pattern",
+)
 
 
 def open_task(ledger: Ledger, spec: TaskSpec) -> TaskRow:

@@ -214,5 +214,48 @@ class ChangedLimitContract:
         assert (await frontier.counters("t"))["pages"] == 2
 
 
-class LimitsContract(ItemLimitContract, ErrorLimitContract, ChangedLimitContract):
+class PatternBudgetContract:
+    """`pages_per_pattern`: counted where URLs become records, so over all workers, seeds and runs."""
+
+    async def test_what_is_beyond_the_budget_is_known_and_never_leased(self, frontier: Frontier) -> None:
+        """So many of a pattern are taken, also of one push; the others are SKIPPED, counted, and may be explained."""
+        days = [page(f"/day/{n}") for n in range(5)]
+        session = await begin(frontier, *days, page("/about"), pages_per_pattern=3, seeded=True)
+        assert (await frontier.push("t", [*days, page("/day/9", delay=4.0)])).new == 1
+        assert sorted(grant.url for grant in await take(frontier, session)) == [
+            "https://a.test/about", *(f"https://a.test/day/{n}" for n in range(3)),
+        ]  # fmt: skip
+        beyond = await life(frontier, page("/day/9"))
+        assert (beyond.state, beyond.code) == (State.SKIPPED, "trap_pattern")
+        counts = await frontier.counters("t")
+        assert (counts["skipped:trap_pattern"], counts["pending"], counts["leased"]) == (3, 0, 4)
+        assert (await frontier.samples("t"))["skipped:trap_pattern"] == [
+            f"https://a.test/day/{n}" for n in (3, 4, 9)
+        ]
+
+    async def test_each_pattern_of_each_host_has_its_own(self, frontier: Frontier) -> None:
+        """Another pattern, another host and another task are not touched; links that a page brings count like any."""
+        session = await begin(frontier, page("/list?page=0"), pages_per_pattern=2, seeded=True)
+        await begin(frontier, name="u", pages_per_pattern=2)
+        links = [page(f"/list?page={n}", host) for host in ("a.test", "b.test") for n in range(1, 4)]
+        await settle(
+            frontier, session, done(await take_one(frontier, session), links=[*links, page("/item/1")])
+        )
+        got = await take(frontier, session)
+        assert sorted((grant.host, grant.url[-6:]) for grant in got) == [
+            ("a.test", "item/1"), ("a.test", "page=1"), ("b.test", "page=1"), ("b.test", "page=2"),
+        ]  # fmt: skip
+        assert (await frontier.push("u", [page("/list?page=1")])).new == 1
+        assert len(await take(frontier, session, name="u")) == 1
+
+    async def test_a_task_may_end_with_what_it_does_not_take(self, frontier: Frontier) -> None:
+        """Pages beyond the budget are terminal at once: they keep no task from its end."""
+        session = await begin(frontier, page("/n/0"), pages_per_pattern=1, seeded=True)
+        grant = await take_one(frontier, session)
+        await settle(frontier, session, done(grant, links=[page(f"/n/{n}") for n in range(1, 4)]))
+        assert await ended(frontier) == (TaskState.COMPLETED, "")
+        assert (await frontier.counters("t"))["skipped"] == 3
+
+
+class LimitsContract(PatternBudgetContract, ItemLimitContract, ErrorLimitContract, ChangedLimitContract):
     """All of them."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import logging
 import os
 import resource
 import signal
@@ -113,6 +114,8 @@ def _child(work: Callable[[Fetch], Awaitable[Outcome]], theirs: socket.socket, p
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, signal.SIG_DFL if name == signal.SIGTERM else signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
+        # A thread of the parent may have held a lock of its log, or of its panel, when this child was made.
+        logging.getLogger("gossamer").handlers[:] = [_Plain()]
         asyncio._set_running_loop(None)  # noqa: SLF001  (the parent's loop stays the parent's)
         asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())
 
@@ -131,6 +134,14 @@ def _child(work: Callable[[Fetch], Awaitable[Outcome]], theirs: socket.socket, p
             theirs.sendall(_frame.pack(FAULT, len(said)) + said)
     finally:
         os._exit(0)
+
+
+class _Plain(logging.Handler):
+    """Log lines of a child: straight to standard error, past every lock that its parent may have held."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):
+            os.write(2, f"{record.getMessage()}\n".encode(errors="replace"))
 
 
 def _as_here(kind: bytes, data: bytes) -> Answer:

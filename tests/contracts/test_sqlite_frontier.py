@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -129,6 +131,39 @@ def columns(file: Path) -> tuple[int, dict[str, set[str]]]:
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         said = {name: {str(row[1:]) for row in db.execute(f"PRAGMA table_info({name})")} for name in tables}
         return db.execute("PRAGMA user_version").fetchone()[0], said
+
+
+async def test_a_commit_survives_a_power_cut(tmp_path: Path) -> None:
+    """The writer's log is synchronised with every commit, and checkpoints are nobody's but the store's own."""
+    async with SqliteFrontier(tmp_path / "frontier.db") as store:
+
+        def settings(db: sqlite3.Connection) -> list[object]:
+            names = ("journal_mode", "synchronous", "wal_autocheckpoint")
+            return [db.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+
+        assert await store._database.write(settings) == ["wal", 2, 0]
+
+
+async def test_writers_of_two_processes_take_turns(tmp_path: Path) -> None:
+    """While another process has its turn, a call waits for it, however long that takes; then it goes on."""
+    async with SqliteFrontier(tmp_path / "frontier.db") as store:
+        script = (
+            "import fcntl, sys, time\n"
+            "file = open(sys.argv[1], 'r+'); fcntl.flock(file, fcntl.LOCK_EX); print('mine', flush=True); sys.stdin.read()"
+        )
+        other = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", script, str(tmp_path / "frontier.turn"),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert await other.stdout.readline() == b"mine\n"
+        opening = asyncio.create_task(store.open_session("worker"))
+        await asyncio.wait({opening}, timeout=0.2)
+        assert not opening.done()
+        other.stdin.close()
+        await asyncio.wait_for(opening, 5)
+        await other.wait()
 
 
 async def test_a_reboot_takes_no_longer_than_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

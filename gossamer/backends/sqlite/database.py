@@ -34,8 +34,10 @@ SWITCH_INTERVAL = (
 class Database:
     """Transactions on one SQLite file, in the order in which they were asked for."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, on_rollback: Callable[[], None] = lambda: None) -> None:
+        """`on_rollback` is called on the writer's thread, before its next transaction."""
         self.path = path
+        self._on_rollback = on_rollback
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="frontier-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="frontier-reader")
         self._turn = -1
@@ -123,6 +125,7 @@ class Database:
                 self._write.execute("COMMIT")
             except BaseException:
                 # Whatever went wrong: nothing of this call may stay, and the next one needs a clean connection.
+                self._on_rollback()
                 if self._write.in_transaction:
                     self._write.execute("ROLLBACK")
                 raise

@@ -52,9 +52,10 @@ class SqliteFrontier:
         self.path = Path(path)
         self.incarnation = ""
         self._clock = clock or BootClock()
-        self._database = Database(self.path)
-        self._locks = sessions.SessionLocks(self.path.parent / "sessions")
         self._ids = HostIds()
+        # It may remember hosts that a transaction met and that are not there after its rollback.
+        self._database = Database(self.path, self._ids.forget)
+        self._locks = sessions.SessionLocks(self.path.parent / "sessions")
         self._anchor = 0.0  # the store's time is the clock's plus this
 
     async def __aenter__(self) -> Self:
@@ -197,11 +198,7 @@ class SqliteFrontier:
             db.execute(SEEN, (ledger.now, self._clock.wall()))
             return answer
 
-        try:
-            return await self._database.write(transaction)
-        except BaseException:
-            self._ids.forget()  # it may remember hosts of a transaction that was rolled back
-            raise
+        return await self._database.write(transaction)
 
     async def _look(self, work: Callable[[Ledger], T]) -> T:
         return await self._database.read(lambda db: work(Ledger(db, self._now())))

@@ -28,10 +28,13 @@ stdout holds nothing but results (`--json`, `tasks`, `explain`, `settings`); pro
 | exit code | means |
 | --- | --- |
 | 0 | completed |
-| 1 | the command, a setting or the spider file is wrong; nothing was fetched |
+| 1 | the command, a setting or the spider file is wrong, the state or the output cannot be used, or another process runs this crawl; nothing was fetched |
 | 3 | completed, but some pages ended FAILED |
 | 4 | the task failed as a whole, or was cancelled |
 | 130 | interrupted; the same command goes on |
+| 141 | who read the items of `-o -` has left; the same command goes on |
+
+Pages that the server answers with 404 and the like are answers: they do not change the exit code. The summary counts them.
 """
 
 

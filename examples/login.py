@@ -23,10 +23,11 @@ room = Spider("room", start=start, args={"site": "http://127.0.0.1:8001", "name"
 @room.page(label="login")
 def login(page: Page):
     form = page.css("form")
+    password = os.environ["LIBRARY_PASSWORD"]
     fields = {
         "token": form.css("input[name=token]").attr("value"),
         "name": room.args.name,
-        "password": os.environ["LIBRARY_PASSWORD"],
+        "password": password,
     }
     yield Request.form(page.join(form.attr("action")), fields, label="desks", dedupe=False, priority=100)
 

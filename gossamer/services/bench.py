@@ -22,7 +22,12 @@ def bench(*, pages: int, workers: int = 1, json: bool = False, quiet: bool = Fal
     ):
         state = Path(folder) / "state"
         options = RunOptions(
-            state=state, output=Path(folder) / "items.jsonl", workers=workers, json=json, quiet=quiet
+            state=state,
+            output=Path(folder) / "items.jsonl",
+            workers=workers,
+            json=json,
+            quiet=quiet,
+            keeps_nothing=True,
         )
         host = site["url"].split("//")[1].split(":")[0]
         options.settings = {

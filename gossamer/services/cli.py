@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from cyclopts import App, CycloptsError, Group, Parameter
 from cyclopts.exceptions import UnknownCommandError
 
-from gossamer.model.errors import ExitCode, GossamerError, exit_code
+from gossamer.model.errors import ExitCode, GossamerError, OutputError, StateError, exit_code
 from gossamer.services.commands.crawl import crawl, run
 from gossamer.services.commands.demo import bench, demo
 from gossamer.services.commands.explain import explain
@@ -67,6 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except CycloptsError as error:
         _tell(*_usage(error))
+        return int(ExitCode.USAGE)
+    except (StateError, OutputError) as error:
+        # A run that had begun raises TaskFailed instead: here the command named what cannot be used.
+        _tell(error.what, error.where, error.hint)
         return int(ExitCode.USAGE)
     except GossamerError as error:
         _tell(error.what, error.where, error.hint)

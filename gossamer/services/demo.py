@@ -48,6 +48,7 @@ def show(output: Path) -> None:
     with output.open(encoding="utf-8") as file:
         for line, _ in zip(file, range(ROWS), strict=False):
             rows.append(jsonlib.loads(line))
+    say("\nThe one page that failed is meant to: it answers 503 for ever, to show how failures are told.")
     say(f"\nThe first of {output}:\n")
     for row in rows:
         say(f"  {row['price']:>10}  {row['name'][:44]:<44}  {row['stock'][:20]}")

@@ -10,8 +10,9 @@ from typing import Any
 
 from gossamer.model.settings import Settings
 from gossamer.services.options import STATE
+from gossamer.services.performing import Performance
 from gossamer.services.progress import make_view
-from gossamer.services.running import Performance
+from gossamer.services.seeding import check_start
 from gossamer.services.settings import Given, find_file, load
 from gossamer.services.submission import name_with, spec_of
 from gossamer.services.summary import Ending
@@ -39,6 +40,7 @@ async def run_spider(
         cli={name: Given(value, f"{spider.name}.run({name}=…)") for name, value in settings.items()},
         spider=spider.name,
     ).settings
+    check_start(spider, loaded)
     name = name_with(spider.name, sorted(args.items())) if args else spider.name
     target = Path(output) if output is not None else Path(f"{name}.jsonl")
     spec = spec_of(name, spider, loaded, target)

@@ -42,6 +42,8 @@ class RunOptions:
     workers: int = 1
     json: bool = False
     quiet: bool = False
+    keeps_nothing: bool = False
+    """The output is gone when this is told, so it is not named: a measurement."""
     select: dict[str, str] = field(default_factory=dict)
     """Field name → CSS selector, in the order given."""
 

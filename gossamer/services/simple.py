@@ -8,6 +8,9 @@ from typing import Any
 from gossamer.model.errors import UsageError
 from gossamer.spiders import Page, Spider
 
+OURS = frozenset({"url", "status", "depth"})
+"""Fields that no selector may overwrite. The title may be: what a page calls its title is often not what one wants."""
+
 
 def simple_spider(
     name: str, urls: Sequence[str], select: Mapping[str, str], *, follow: bool = True
@@ -28,7 +31,10 @@ def simple_spider(
             "depth": page.depth,
         }
         for field, css in fields:
-            item[field] = page.css(css).text
+            found = page.css(css)
+            item[field] = found.text
+            if found:
+                page.count(field)  # the summary tells of a selector that fits nowhere
         yield item
         if follow:
             yield page.follow()
@@ -37,11 +43,17 @@ def simple_spider(
 
 
 def check_selectors(select: Mapping[str, str]) -> None:
-    """Refuse a selector that cannot be read before anything is fetched."""
+    """Refuse what would overwrite a field of every item, and a selector that cannot be read, before anything is fetched."""
     from gossamer.model.request import Request
 
     probe = Page(Request("https://example.com/"), body=b"<p></p>")
     for field, css in select.items():
+        if field in OURS:
+            raise UsageError(
+                f"Every item has a field {field!r} already",
+                where=f"option --select {field}={css}",
+                hint=f"another name: --select page_{field}={css}",
+            )
         try:
             probe.css(css)
         except UsageError as error:

@@ -19,7 +19,7 @@ from gossamer.services.options import STATE
 from gossamer.spiders.effects import DROPPED, INVALID, OWN
 
 INTERRUPTED = "INTERRUPTED"
-FAILED, SKIPPED, REFUSED, SEED = "failed:", "skipped:", "refused:", "seed:"
+DONE, FAILED, SKIPPED, REFUSED, SEED = "done:", "failed:", "skipped:", "refused:", "seed:"
 """Before the causes in names of counters and samples. `seed:` is ours: refused seeds are counted by no store."""
 EXAMPLES = 2
 """Examples shown for each cause of failure; `gossamer explain` tells the rest."""
@@ -51,6 +51,8 @@ class Ending:
     pages_now: int | None = None
     """Pages of this run, for the rate of a resumed one; None: all of them are of this run."""
     interrupted: bool = False
+    answers: dict[str, int] = field(default_factory=dict)
+    """Answers that are done and are no page: `http_404`, `http_403` …"""
     failures: dict[str, int] = field(default_factory=dict)
     skips: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -87,7 +89,8 @@ class Ending:
     ) -> Self:
         """From the frontier's counters."""
         pages = counters.get("pages", 0)
-        return cls(
+        answers = {code: n for code, n in _by_cause(counters, DONE).items() if code.startswith("http_")}
+        ending = cls(
             task=task,
             state=str(state),
             reason=reason,
@@ -101,6 +104,7 @@ class Ending:
             seconds=seconds,
             pages_now=pages - pages_before,
             interrupted=interrupted,
+            answers=answers,
             failures=_by_cause(counters, FAILED),
             skips=_by_cause(counters, SKIPPED),
             counts=_by_cause(counters, OWN),
@@ -111,6 +115,18 @@ class Ending:
             output=output,
             state_dir=state_dir,
         )
+        if pages and not ending.items and sum(answers.values()) >= pages:
+            ending.notes.append(
+                "No page was found: every answer was an error. Look at the address of the start."
+            )
+        return ending
+
+    def note_selected(self, fields: Iterable[str]) -> None:
+        """Say which `--select` found nothing on any page, though there were pages: it is misspelt more often than not."""
+        if self.items:
+            self.notes += [
+                f"--select {name} matched on no page" for name in fields if not self.counts.get(name)
+            ]
 
     def note_seeds(self, counts: Mapping[str, int], samples: Iterable[tuple[str, str]]) -> None:
         """What the feeder refused: `refused:CAUSE` → how many, and an example of each."""
@@ -198,7 +214,8 @@ def summary_lines(ending: Ending) -> list[tuple[str, str]]:
     lines += account_lines(ending)
     lines += [_line("Note", figures.plain(note)) for note in ending.notes]
     if ending.output is not None:
-        lines.append(_line("Results", figures.plain(str(ending.output))))
+        output = "standard output" if str(ending.output) == "-" else str(ending.output)
+        lines.append(_line("Results", figures.plain(output)))
     steps = _next_steps(ending)
     lines += [_line("Next" if index == 0 else "", step) for index, step in enumerate(steps)]
     style = {ExitCode.COMPLETED: "green", ExitCode.TASK_FAILED: "red"}.get(ending.exit_code, "yellow")
@@ -208,6 +225,10 @@ def summary_lines(ending: Ending) -> list[tuple[str, str]]:
 def account_lines(ending: Ending) -> list[str]:
     """What was done and what was left out, with causes and examples; also of a task that still runs."""
     lines = [_line(label, said) for label, said in _figures(ending) if said]
+    if ending.answers:
+        ranked = sorted(ending.answers.items(), key=lambda answer: (-answer[1], answer[0]))
+        said = [f"{number:,} {figures.plain(code)}" for code, number in ranked[:CAUSES]]
+        lines.append(_line("Answers", " · ".join(said)))
     lines += _by_reason("Failed", ending.failures, FAILED, ending, examples=EXAMPLES)
     lines += _by_reason("Dropped", ending.dropped, DROPPED, ending)
     lines += _by_reason("Invalid", ending.invalid, INVALID, ending)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
+import fcntl
+import os
 import shutil
+import sqlite3
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from hashlib import blake2b
 from pathlib import Path
 
 from gossamer.backends.sqlite.frontier import SqliteFrontier
-from gossamer.model.errors import StateError
+from gossamer.backends.sqlite.sessions import SessionLocks
+from gossamer.model.errors import StateError, UsageError
 from gossamer.model.settings import Settings
 from gossamer.ports.blobs import BODY
 from gossamer.ports.cache import AnswerCache
@@ -20,6 +27,10 @@ from gossamer.ports.transport import Transport
 from gossamer.services.bodies import BLOBS
 
 FRONTIER_FILE = "frontier.db"
+SESSIONS = "sessions"
+RUNNING = "running"  # one locked file for each task that a process runs
+DAMAGED = ".damaged"
+LOOKS, LOOK_AGAIN = 5, 0.02  # at a lock that somebody may hold for a moment only
 
 
 class SystemClock:
@@ -51,15 +62,124 @@ def discard_state(state: Path) -> None:
     """Remove what a state folder holds, and nothing else that may lie in it."""
     try:
         for file in state.glob(f"{Path(FRONTIER_FILE).stem}.*"):
-            file.unlink()
-        shutil.rmtree(state / "sessions", ignore_errors=True)
+            if DAMAGED not in file.name:
+                file.unlink()
+        shutil.rmtree(state / SESSIONS, ignore_errors=True)
         _discard_blobs(state / BLOBS)
     except OSError as error:
-        raise StateError(
-            f"The old state cannot be removed: {error.strerror}",
-            where=str(state),
-            hint="check its permissions",
-        ) from error
+        raise _not_removed(state, error) from error
+
+
+def set_aside(state: Path) -> Path:
+    """Give the damaged state file another name, with the log that belongs to it: somebody may still read the other tasks out
+    of it. Bodies stay, for its records name them."""
+    file = state / FRONTIER_FILE
+    kept, again = file.with_name(f"{file.name}{DAMAGED}"), 1
+    while kept.exists():
+        again += 1
+        kept = file.with_name(f"{file.name}{DAMAGED}-{again}")
+    try:
+        for end in ("-wal", ""):  # the file last: as long as it is there, this may be done again
+            with contextlib.suppress(FileNotFoundError):
+                file.with_name(file.name + end).rename(f"{kept}{end}")
+        file.with_name(f"{file.name}-shm").unlink(missing_ok=True)
+        shutil.rmtree(state / SESSIONS, ignore_errors=True)
+    except OSError as error:
+        raise _not_removed(state, error) from error
+    return kept
+
+
+def is_damaged(error: StateError) -> bool:
+    """Whether the state file itself is broken: every other fault of a state goes away with its cause."""
+    return type(error.__cause__) is sqlite3.DatabaseError
+
+
+def _not_removed(state: Path, error: OSError) -> StateError:
+    return StateError(
+        f"The old state cannot be removed: {error.strerror}", where=str(state), hint="check its permissions"
+    )
+
+
+def is_worked_on(state: Path) -> bool:
+    """Whether a living process leases pages of this state, whichever task they are of."""
+    folder = state / SESSIONS
+    if not folder.is_dir():
+        return False
+    locks = SessionLocks(folder)
+    return any(not locks.is_orphaned(file.name) for file in folder.iterdir())
+
+
+@contextmanager
+def holding(state: Path, task: str) -> Iterator[None]:
+    """Run this task here and nowhere else. Raises UsageError where another process runs it; a process that dies lets go."""
+    file = _run_file(state, task)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle = _locked(file)
+    except OSError as error:
+        raise _not_held(state, error) from error
+    if handle is None:
+        raise running_elsewhere(state, task)
+    try:
+        with contextlib.suppress(OSError):  # on a full disk: the number is only told, the lock is what counts
+            os.pwrite(handle, b"%d" % os.getpid(), 0)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            file.unlink()  # while it is locked, so that nobody's new file is removed
+        os.close(handle)
+
+
+def _not_held(state: Path, error: OSError) -> StateError:
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        what, hint = "The state folder is not a folder", "name another one with --state"
+    elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        what, hint = "The disk is full", "free some space and run the same command again: nothing is lost"
+    else:
+        what = f"The state folder cannot be written ({error.strerror})"
+        hint = "check its permissions, or name another folder with --state"
+    return StateError(what, where=str(state), hint=hint)
+
+
+def _locked(file: Path) -> int | None:
+    """The file, opened and locked; None where somebody has it, and not only to look at it."""
+    for _ in range(LOOKS):
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with contextlib.suppress(BlockingIOError, FileNotFoundError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), file.stat()):  # else who had it has just removed it
+                return handle
+        os.close(handle)
+        time.sleep(LOOK_AGAIN)
+    return None
+
+
+def runner(state: Path, task: str) -> str | None:
+    """The number of the process that runs this task now, or None where nobody does."""
+    try:
+        handle = os.open(_run_file(state, task), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.pread(handle, 20, 0).decode("ascii", "replace") or "?"
+    finally:
+        os.close(handle)
+    return None
+
+
+def running_elsewhere(state: Path, task: str) -> UsageError:
+    number = runner(state, task)
+    return UsageError(
+        "This crawl is running in another process" + (f" ({number})" if number else ""),
+        where=f"{task} in {state}",
+        hint="stop it first (Ctrl-C, or `gossamer cancel`), or name another folder with --state",
+    )
+
+
+def _run_file(state: Path, task: str) -> Path:
+    return state / RUNNING / blake2b(task.encode(), digest_size=12).hexdigest()
 
 
 def _discard_blobs(folder: Path) -> None:
@@ -85,11 +205,11 @@ def open_cache(settings: Settings) -> AnswerCache | None:
     return FileAnswerCache(Path(settings.cache))
 
 
-def open_sink(output: Path) -> ItemSink:
-    """Where items go: a file, or standard output for `-`."""
+def open_sink(output: Path, on_reader_gone: Callable[[], None] | None = None) -> ItemSink:
+    """Where items go: a file, or standard output for `-`, whose reader may leave before the end."""
     from gossamer.backends.files.jsonl import JsonlSink, StdoutSink
 
-    return StdoutSink() if str(output) == "-" else JsonlSink(output)
+    return StdoutSink(on_reader_gone=on_reader_gone) if str(output) == "-" else JsonlSink(output)
 
 
 def open_transport(settings: Settings) -> Transport:

@@ -299,3 +299,111 @@ async def test_a_broken_pipe_is_told():
         await sink.open(0, b"")
         with pytest.raises(OutputError, match="Nobody reads"):
             await sink.write(ITEMS)
+
+
+async def test_a_reader_that_leaves_is_told_of_to_who_asked():
+    """A command that pipes its items to `head` learns that it may end, before the sink is tried again."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    gone: list[bool] = []
+    with os.fdopen(writing, "wb", buffering=0) as stream:
+        sink = StdoutSink(stream, lambda: gone.append(True))
+        with pytest.raises(OutputError):
+            await sink.write(ITEMS)
+    assert gone == [True]
+
+
+class TestWhatStoodBehind:
+    """What is cut off at the end of the file comes again from the log; what does not is kept beside it."""
+
+    @pytest.fixture(params=["items.jsonl", "items.jsonl.gz"])
+    def path(self, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+        return tmp_path / request.param
+
+    def others(self, path: Path) -> dict[str, bytes]:
+        return {file.name: file.read_bytes() for file in path.parent.iterdir() if file != path}
+
+    async def test_a_strangers_line_is_kept(self, path: Path, caplog: pytest.LogCaptureFixture):
+        """A line that somebody appended after a clean stop is moved, not lost, and that is told once."""
+        state = await written(path)
+        with path.open("ab") as file:
+            file.write(b"my own line\n")
+        for _ in range(2):
+            sink = JsonlSink(path)
+            await sink.open(2, state)
+            await sink.write(MORE)
+            await sink.close()
+            state = sink._state()
+        assert self.others(path) == {f"{path.name}.removed": b"my own line\n"}
+        assert [str(path) in line for line in caplog.messages] == [True]
+
+    async def test_a_strangers_line_is_kept_where_nothing_is_written(self, path: Path):
+        """Also by a run that has no item left to write."""
+        state = await written(path)
+        with path.open("ab") as file:
+            file.write(b'{"n":3}\n')
+        sink = JsonlSink(path)
+        await sink.open(2, state)
+        await sink.close()
+        assert self.others(path) == {f"{path.name}.removed": b'{"n":3}\n'}
+
+    @pytest.mark.parametrize("torn", [0, 3])
+    async def test_what_comes_again_is_not_kept(
+        self, path: Path, torn: int, caplog: pytest.LogCaptureFixture
+    ):
+        """After a kill between the write and the cursor nothing is left over, and nothing is said, also of a torn end."""
+        state = await written(path)
+        sink = JsonlSink(path)
+        await sink.open(2, state)
+        await sink.write(MORE)
+        await sink.close()
+        with path.open("r+b") as file:
+            file.truncate(path.stat().st_size - torn)
+        sink = JsonlSink(path)
+        await sink.open(2, state)
+        await sink.write([*MORE, LoggedItem(4, b'{"n":4}')])
+        await sink.close()
+        assert (self.others(path), caplog.messages) == ({}, [])
+
+    async def test_it_may_come_again_in_pieces(self, path: Path, caplog: pytest.LogCaptureFixture):
+        """Batches of another size are the same items all the same."""
+        state = await written(path)
+        sink = JsonlSink(path)
+        await sink.open(2, state)
+        await sink.write([*MORE, LoggedItem(4, b'{"n":4}')])
+        await sink.close()
+        sink = JsonlSink(path)
+        await sink.open(2, state)
+        await sink.write(MORE)
+        await sink.write([LoggedItem(4, b'{"n":4}')])
+        await sink.close()
+        assert (self.others(path), caplog.messages) == ({}, [])
+
+    async def test_a_kill_before_it_came_again_loses_nothing(self, path: Path):
+        """The next run goes on waiting for what the killed one had cut off."""
+        state = await written(path)
+        with path.open("ab") as file:
+            file.write(b"my own line\n")
+        killed = JsonlSink(path)
+        await killed.open(2, state)
+        os.close(killed._file)  # what a kill does
+        sink = JsonlSink(path)
+        await sink.open(2, state)
+        await sink.write(MORE)
+        await sink.close()
+        assert self.others(path) == {f"{path.name}.removed": b"my own line\n"}
+
+    async def test_killed_again_while_it_came_again(self, path: Path, caplog: pytest.LogCaptureFixture):
+        """Two kills leave one tail, the longer one."""
+        state = await written(path)
+        for again in (MORE, [*MORE, LoggedItem(4, b'{"n":4}')]):
+            sink = JsonlSink(path)
+            await sink.open(2, state)
+            if again is MORE:
+                await sink.write(again)
+            os.close(sink._file)
+        sink = JsonlSink(path)
+        await sink.open(2, state)
+        await sink.write([*MORE, LoggedItem(4, b'{"n":4}')])
+        await sink.close()
+        assert (self.others(path), caplog.messages) == ({}, [])

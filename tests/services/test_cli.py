@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gossamer.model.errors import SpiderError, StateError, TaskFailed
+from gossamer.model.errors import OutputError, SpiderError, StateError, TaskFailed
 from gossamer.model.settings import Settings
 from gossamer.services import cli
 from gossamer.services.options import RunOptions
@@ -242,7 +242,8 @@ def test_wrong_usage_is_one_line_a_hint_and_code_1(
     ("error", "code"),
     [
         (SpiderError("The spider file is not valid Python", where="books.py:3"), 1),
-        (StateError("The state directory is read-only"), 4),
+        (StateError("The state directory is read-only"), 1),
+        (OutputError("The output is a folder"), 1),
         (TaskFailed("Too many errors"), 4),
         (KeyboardInterrupt(), 130),
         (OSError(28, "No space left on device", "books.jsonl"), 4),

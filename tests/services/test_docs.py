@@ -120,3 +120,15 @@ def test_the_spider_of_the_readme_takes_products() -> None:
     trial = shop.try_page("http://127.0.0.1:8000/product/1-warm-rake", html)
     assert trial.items == [{"name": "Warm Rake", "price": "£111.45"}]
     assert shop.try_page("http://127.0.0.1:8000/", html).urls == ["http://127.0.0.1:8000/product/2-tall-hose"]
+
+
+def test_the_pieces_of_the_tutorial_fit_together() -> None:
+    """The typed spider with the handler of several pages in the place of the first one does what the page says."""
+    first, _, typed, several, *_ = blocks(DOCS / "tutorial" / "first-spider.md", "python")
+    names: dict[str, Any] = {"__name__": "books"}
+    for code in ("from gossamer import Page, Spider", typed, several, first[first.index("@books.page()") :]):
+        exec(compile(code, "first-spider.md", "exec", dont_inherit=True), names)
+    page = "https://books.example/catalogue/x/"
+    pages = {page + "reviews.html": "<p class=review>good</p>"}
+    trial = names["books"].try_page(page + "index.html", "<h1>A</h1>", pages=pages)
+    assert (trial.items, trial.dropped) == ([{"title": "A", "reviews": ["good"]}], [])

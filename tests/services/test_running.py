@@ -30,10 +30,19 @@ def write(folder: Path) -> Write:
     """A spider file that starts like this."""
 
     def write(given: str) -> str:
-        (folder / "books.py").write_text(f"from gossamer import Spider\nbooks = Spider('books', {given})\n")
+        (folder / "books.py").write_text(
+            f"from gossamer import Spider\nbooks = Spider('books', {given})\nbooks.page()(lambda page: None)\n"
+        )
         return "books.py"
 
     return write
+
+
+def reader(name: str, **given: Any) -> Spider:
+    """A spider that takes nothing from its pages."""
+    spider = Spider(name, **given)
+    spider.page()(lambda _: None)
+    return spider
 
 
 class TestSeedsThatAreRefused:
@@ -88,7 +97,7 @@ class TestSeedsThatAreRefused:
     async def test_the_corrected_start_runs(self):
         """Nothing of the refused run is left that would call the next one complete."""
         async with serve(Shop(products=12)) as origin:
-            spider = Spider("one", start=origin.url, robots=False, delay=0.0, private_hosts=["127.0.0.1"])
+            spider = reader("one", start=origin.url, robots=False, delay=0.0, private_hosts=["127.0.0.1"])
             with pytest.raises(UsageError, match="nothing to crawl"):
                 await spider.run(allow="elsewhere.example")
             ending: Ending = await spider.run(allow="127.0.0.1")
@@ -97,7 +106,7 @@ class TestSeedsThatAreRefused:
     async def test_if_some_are_left_the_summary_counts_the_others(self):
         """One good seed makes a crawl; the others are told with their cause."""
         async with serve(Shop(products=12)) as origin:
-            spider = Spider("some", start=[origin.url, "https://b.example/", "b.example", "c.example"])
+            spider = reader("some", start=[origin.url, "https://b.example/", "b.example", "c.example"])
             ending: Ending = await spider.run(
                 allow="127.0.0.1", robots=False, delay=0, private_hosts=["127.0.0.1"]
             )
@@ -159,7 +168,7 @@ class TestSettingsOfALibraryCall:
         )
         monkeypatch.setenv("GOSSAMER_DEPTH", "3")
         monkeypatch.setenv("GOSSAMER_MAX_PAGES", "3")
-        spider = Spider("books", start="https://a.example/", concurrency=1, retries=1, depth=1)
+        spider = reader("books", start="https://a.example/", concurrency=1, retries=1, depth=1)
         await spider.run(max_pages=4)
         settings = read_kept(performance[0]).settings
         assert (settings.concurrency, settings.retries, settings.per_host) == (1, 2, 22)
@@ -210,7 +219,7 @@ class TestFresh:
                     "robots": False,
                     "delay": 0,
                 }
-                spiders = [Spider(name, private_hosts=["127.0.0.1"], **given) for name in ("one", "two")]
+                spiders = [reader(name, private_hosts=["127.0.0.1"], **given) for name in ("one", "two")]
                 for spider in spiders[: 1 if alone else 2]:
                     await spider.run()
                 await spiders[0].run(fresh=True, keep_bodies=False)

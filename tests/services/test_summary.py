@@ -209,3 +209,36 @@ def test_a_terminal_gets_the_same_words():
 def test_an_instant_run_divides_by_nothing():
     """A finished task that is asked again takes no time."""
     assert ending(seconds=0.0).pages_per_second == 0.0
+
+
+def test_answers_that_are_no_page_are_counted():
+    """A crawl of nothing but errors of the server says so, though its exit code is 0; pages beside them need no note."""
+    counters = {"pages": 4, "done:http_404": 3, "done:http_403": 1}
+    code, _, text = told(ending(counters=counters))
+    assert code == 0
+    assert "  Answers    3 http_404 · 1 http_403\n" in text
+    assert "every answer was an error" in text
+    text = told(ending(counters=counters | {"pages": 5, "items": 1, "done:ok": 1}))[2]
+    assert "Answers" in text
+    assert "every answer" not in text
+
+
+def test_a_failure_is_shown_with_what_was_the_matter():
+    """An example may hold a URL and a sentence; the command to paste holds the URL alone."""
+    end = ending(counters={"failed": 1, "failed:handler_error": 1})
+    end.samples = {"failed:handler_error": ["https://a.example/x book raised KeyError. Where: books.py:12."]}
+    text = told(end)[2]
+    assert "https://a.example/x book raised KeyError. Where: books.py:12." in text
+    assert "gossamer explain books https://a.example/x\n" in text
+
+
+def test_selectors_that_fit_nowhere_are_noted():
+    """Only where there are items: a crawl without any has another trouble."""
+    end = ending(counters={"pages": 2, "items": 2, "own:name": 2})
+    end.note_selected(["name", "price"])
+    assert end.notes == ["--select price matched on no page"]
+
+
+def test_standard_output_has_a_name():
+    """`-` alone says nothing."""
+    assert "Results    standard output" in told(ending(output=Path("-")))[2]

@@ -55,6 +55,10 @@ class Found(NamedTuple):
     asked: Asked
     body: Path | None
     """The file that holds the page's body, where it was kept."""
+    detail: str
+    """What was the matter with a page that failed, where it is among the examples that are kept."""
+    is_run: bool
+    """Whether a process runs the task now."""
 
 
 def explain(
@@ -113,6 +117,7 @@ def _asked(key: str | None, method: str | None, body: str | None) -> Asked:
 async def _find(state: Path, task: str, url: str, asked: Asked) -> Found:
     from gossamer.model.url import canonical, host_key
     from gossamer.services.refusals import refusal, rules_of, url_options
+    from gossamer.services.wiring import runner
 
     async with opened(state) as frontier:
         view = await find_task(frontier, task)
@@ -123,9 +128,20 @@ async def _find(state: Path, task: str, url: str, asked: Asked) -> Found:
         if record is not None and record.url != url:  # a key leads where it was used, whatever URL was typed
             url, key = record.url, record.host.host
         host = (await frontier.hosts([key])).get(key)
+        detail = _detail_of(record, await frontier.samples(task)) if record is not None else ""
     refused = None if record else refusal(rules, url, key, host.robots if host else None)
     host = host or (record.host if record else None)
-    return Found(view, rules, url, record, host, refused, asked, _body_of(state, record))
+    is_run = runner(state, task) is not None
+    return Found(view, rules, url, record, host, refused, asked, _body_of(state, record), detail, is_run)
+
+
+def _detail_of(record: Explained, samples: dict[str, list[str]]) -> str:
+    """From an example `URL what was the matter`, as failures keep a few."""
+    for sample in samples.get(f"failed:{record.code}", []):
+        url, _, detail = sample.partition(" ")
+        if url == record.url:
+            return detail.strip()
+    return ""
 
 
 def _body_of(state: Path, record: Explained | None) -> Path | None:
@@ -153,6 +169,8 @@ def _record_lines(found: Found) -> list[tuple[str, str]]:
     code = f" ({record.code})" if record.code else ""
     means = meaning(record.code or "ok" if record.state is RecordState.DONE else record.code)
     lines = [("State", f"{record.state.name}{code}" + (f": {means}" if means else ""))]
+    if found.detail:
+        lines.append(("", found.detail))
     if record.state is RecordState.PENDING:
         lines.append(("", _waits_for(found)))
     lines.append(("Found on", record.found_on or "nowhere: it is where the task started"))
@@ -173,6 +191,8 @@ def _waits_for(found: Found) -> str:
     host = record.host
     if state != "RUNNING":
         return f"it waits because the task is {state}"
+    if not found.is_run:
+        return "it waits because no process runs the task: start its command again"
     if record.due_in > 0:
         return f"it waits for its next attempt, due in {figures.duration(record.due_in)}"
     if host.parked_for > 0:
@@ -283,6 +303,8 @@ def _document(found: Found) -> dict[str, Any]:
         document["state"] = record.state.name
         names = ("code", "found_on", "depth", "priority", "retries", "crashes", "suspect", "due_in")
         document |= {name: getattr(record, name) for name in names}
+    if found.detail:
+        document["detail"] = found.detail
     if found.body is not None:
         document["body"] = str(found.body)
     if host is not None:

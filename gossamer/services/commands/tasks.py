@@ -7,6 +7,7 @@ run at all.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from gossamer.ports.frontier import Frontier
 
 T = TypeVar("T")
+STOPPED = "STOPPED"
+"""Shown of a task that is RUNNING to the store while no process runs it."""
+COUNTED = 1_000
+"""Unwritten items that are counted; of more it is said that they are more."""
 State = Annotated[Path, Parameter(name="--state", metavar="DIR", help="Where the crawls are kept.")]
 Json = Annotated[bool, Parameter(name="--json", help="For programs: JSON on stdout.")]
 TaskName = Annotated[str, Parameter(metavar="TASK", help="As `gossamer tasks` lists it.")]
@@ -56,7 +61,7 @@ def pause(task: TaskName, /, *, state: State = STATE) -> int:
     """Let a crawl rest until it is resumed."""
     from gossamer.model.task import Command
 
-    wait_for(_order(state, task, Command.PAUSE))
+    wait_for(_order(state, task, Command.PAUSE, "PAUSED"))
     _say(f"{task} rests. It goes on with: gossamer resume {task}{_state_option(state)}")
     return 0
 
@@ -65,7 +70,7 @@ def resume(task: TaskName, /, *, state: State = STATE) -> int:
     """Let a paused crawl go on."""
     from gossamer.model.task import Command
 
-    view = wait_for(_order(state, task, Command.RESUME))
+    view = wait_for(_order(state, task, Command.RESUME, "RUNNING"))
     if view.state.value == "COMPLETED":
         _say(f"{task} had nothing left to do: it is COMPLETED.")
     else:
@@ -108,6 +113,12 @@ def opened(state: Path) -> Any:
             where=str(state),
             hint="change to the folder where the crawl was started, or name it with --state DIR",
         )
+    if not os.access(state, os.W_OK):
+        raise UsageError(
+            "Reading this state needs write permission, because whoever reads takes part in its locks and its log",
+            where=str(state),
+            hint="ask as the user who crawls, or copy the folder and name the copy with --state",
+        )
     from gossamer.services import wiring
 
     return wiring.open_frontier(state)
@@ -131,13 +142,25 @@ async def find_task(frontier: Frontier, name: str) -> TaskView:
 
 async def _listed(state: Path) -> list[dict[str, Any]]:
     async with opened(state) as frontier:
-        return [_row(view, await frontier.counters(view.spec.name)) for view in await frontier.tasks()]
+        return [await _read_row(frontier, state, view) for view in await frontier.tasks()]
+
+
+async def _read_row(
+    frontier: Frontier, state: Path, view: TaskView, counters: dict[str, int] | None = None
+) -> dict[str, Any]:
+    """What is shown of one task. Items that wait for their file are counted where nobody is about to write them."""
+    from gossamer.services.wiring import runner
+
+    name = view.spec.name
+    is_run = runner(state, name) is not None
+    unwritten = 0 if is_run else len(await frontier.read(name, 0, 0, COUNTED))
+    return _row(view, counters or await frontier.counters(name), is_run=is_run, unwritten=unwritten)
 
 
 class Told(NamedTuple):
     """Everything that the frontier counts of one task."""
 
-    view: TaskView
+    row: dict[str, Any]
     counters: dict[str, int]
     samples: dict[str, list[str]]
 
@@ -145,14 +168,16 @@ class Told(NamedTuple):
 async def _told(state: Path, task: str) -> Told:
     async with opened(state) as frontier:
         view = await find_task(frontier, task)
-        return Told(view, await frontier.counters(task), await frontier.samples(task))
+        counters = await frontier.counters(task)
+        row = await _read_row(frontier, state, view, counters)
+        return Told(row, counters, await frontier.samples(task))
 
 
 def _tell_one(told: Told, state: Path, *, as_json: bool) -> None:
     """The figures of one task with what was left out and why, as the end of its run shows them."""
     from gossamer.services.summary import Ending, account_lines
 
-    row = _row(told.view, told.counters)
+    row = told.row
     ending = Ending.of(
         row["task"],
         row["state"],
@@ -163,7 +188,7 @@ def _tell_one(told: Told, state: Path, *, as_json: bool) -> None:
         state_dir=state,
     )
     if as_json:
-        parts = ("failures", "skips", "counts", "dropped", "invalid", "refused", "samples")
+        parts = ("answers", "failures", "skips", "counts", "dropped", "invalid", "refused", "samples")
         print(json.dumps(row | {name: getattr(ending, name) for name in parts}))
         return
     name, status, *_, started, ended = _cells(row)
@@ -171,14 +196,19 @@ def _tell_one(told: Told, state: Path, *, as_json: bool) -> None:
         figures.plain(f"{name}  {status}  started {started}" + ("" if ended == "–" else f", ended {ended}"))
     )
     print("\n".join(["", *account_lines(ending)]))
+    if row["unwritten"]:
+        print("\nThe same command again writes what is not written yet.")
 
 
-def _row(view: TaskView, counters: dict[str, int]) -> dict[str, Any]:
+def _row(view: TaskView, counters: dict[str, int], *, is_run: bool, unwritten: int) -> dict[str, Any]:
     wanted = ("pages", "items", "failed", "skipped", "retried", "pending", "leased", "bytes")
+    running = view.state.value == "RUNNING"
     return {
         "task": view.spec.name,
         "state": view.state.value,
-        "reason": view.reason,
+        "reason": "" if running else view.reason,  # who resumed it is no reason
+        "is_run": is_run,
+        "unwritten": unwritten,
         **{name: counters.get(name, 0) for name in wanted},
         "opened_ago": round(view.opened_ago, 1),
         "ended_ago": None if view.ended_ago is None else round(view.ended_ago, 1),
@@ -199,10 +229,14 @@ def _print(rows: list[dict[str, Any]]) -> None:
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    reason = f" ({row['reason']})" if row["reason"] else ""
+    status = STOPPED if row["state"] == "RUNNING" and not row["is_run"] else row["state"]
+    status += f" ({row['reason']})" if row["reason"] else ""
+    if row["unwritten"]:
+        more = "or more " if row["unwritten"] == COUNTED else ""
+        status += f", {row['unwritten']:,} {more}item{'s' if row['unwritten'] > 1 else ''} not written"
     return [
         row["task"],
-        row["state"] + reason,
+        status,
         *(f"{row[name]:,}" for name in ("pages", "items", "failed", "skipped")),
         f"{row['pending'] + row['leased']:,}",
         figures.ago(row["opened_ago"]),
@@ -210,10 +244,11 @@ def _cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-async def _order(state: Path, task: str, command: Command) -> TaskView:
+async def _order(state: Path, task: str, command: Command, there: str | None = None) -> TaskView:
+    """Obeyed, or so already: who wants a task to rest does not mind that it rests."""
     async with opened(state) as frontier:
-        await find_task(frontier, task)
-        return await _obeyed(frontier, task, command)
+        view = await find_task(frontier, task)
+        return view if view.state.value == there else await _obeyed(frontier, task, command)
 
 
 async def _retry_failed(state: Path, task: str) -> int:

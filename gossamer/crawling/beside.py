@@ -73,7 +73,6 @@ async def fetch_beside(visits: Visits, request: Request, grant: Grant, view: Hos
         await _check(visits, request, grant, view)
         host = host_key(request.url)
         async with beside.turn:
-            await asyncio.sleep(visits.runtime.pace.gap(view))
             answer = await _exchange(visits, beside, request, host, view)
         hop = follow(
             answer.status, request.method, tuple(request.headers.items()), request.body, request.url,
@@ -107,8 +106,10 @@ async def _check(visits: Visits, request: Request, grant: Grant, view: HostView)
 
 
 async def _exchange(visits: Visits, beside: Beside, request: Request, host: str, view: HostView) -> Answer:
+    gap = visits.runtime.pace.gap(view)
+    await asyncio.sleep(gap)
     try:
-        answer = await visits.fetch(request, host)
+        answer = await visits.fetch(request, host, gap)
     except FetchError as error:
         beside.heard(visits, view, error.code, None)
         raise

@@ -68,7 +68,8 @@ class Handling:
         spider = visits.runtime.spider
         if outcome.verdict is not Verdict.FAILED:
             return
-        outcome.samples = [*outcome.samples, (f"failed:{outcome.code}", request.url[:SAMPLE])]
+        told = " ".join(f"{request.url} {detail}".split())
+        outcome.samples = [*outcome.samples, (f"failed:{outcome.code}", told[:SAMPLE])]
         if not spider.hooks.failed:
             return
         failure = Failure(

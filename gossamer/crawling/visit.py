@@ -66,6 +66,7 @@ class Visits:
             allow_private=runtime.is_private(grant.host),
             verify_tls=runtime.settings.verify_tls,
             http_version=runtime.settings.http_version,
+            gap=runtime.pace.gap(view),
         )
         order, sent_at = await learn(
             exchange,
@@ -92,7 +93,7 @@ class Visits:
         own = own_of(runtime.settings.order, grant.depth, grant.priority)
         request = decode(grant.url, grant.request, depth=grant.depth, priority=own)
         try:
-            answer = await self.fetch(request, grant.host)
+            answer = await self.fetch(request, grant.host, self.runtime.pace.gap(view))
             if answer.status in REDIRECTS:
                 answer = await self._with_its_cookie(request, grant.host, view, answer)
         except FetchError as error:
@@ -123,8 +124,9 @@ class Visits:
             return answer
         if hop is None or not hop.to_itself:
             return answer
-        await asyncio.sleep(self.runtime.pace.gap(view))
-        return await self.fetch(request, host)
+        gap = self.runtime.pace.gap(view)
+        await asyncio.sleep(gap)
+        return await self.fetch(request, host, gap)
 
     def _hop(self, request: Request, answer: Answer) -> Redirect | None:
         headers = tuple(request.headers.items())
@@ -139,20 +141,24 @@ class Visits:
             options=self.runtime.outlinks.options,
         )
 
-    async def fetch(self, request: Request, host: str) -> Answer:
-        """One exchange through the middlewares."""
+    async def fetch(self, request: Request, host: str, gap: float) -> Answer:
+        """One exchange through the middlewares, with a host that wants such a gap between two requests."""
         chain = self.runtime.chain
         if chain.quick:
-            answer = await self.transport.send(self.exchange(request, chain.headers_for(request), host))
+            answer = await self.transport.send(self.exchange(request, chain.headers_for(request), host, gap))
             chain.notice(request, answer)
             return answer
 
         async def send(changed: Request) -> Answer:
-            return await self.transport.send(self.exchange(changed, tuple(changed.headers.items()), host))
+            return await self.transport.send(
+                self.exchange(changed, tuple(changed.headers.items()), host, gap)
+            )
 
         return await chain.send(request, send)
 
-    def exchange(self, request: Request, headers: tuple[tuple[str, str], ...], host: str) -> Exchange:
+    def exchange(
+        self, request: Request, headers: tuple[tuple[str, str], ...], host: str, gap: float
+    ) -> Exchange:
         runtime, settings = self.runtime, self.runtime.settings
         return Exchange(
             request.url,
@@ -165,6 +171,7 @@ class Visits:
             runtime.is_private(host),
             settings.verify_tls,
             settings.http_version,
+            gap,
         )
 
     async def answered(self, grant: Grant, view: HostView, request: Request, answer: Answer) -> Visited:

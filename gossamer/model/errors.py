@@ -143,5 +143,5 @@ def _clip(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    text = text.strip()
+    text = text.strip().rstrip(",;:")
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."

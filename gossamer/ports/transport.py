@@ -101,6 +101,8 @@ class Exchange(Struct, frozen=True, gc=False):
     """The host was named at the keyboard: it may be on a private or loopback address, metadata services excepted."""
     verify_tls: bool = True
     http_version: HttpVersion = "auto"
+    gap: float = 0.0
+    """Seconds to wait before it is sent again, should it have gone out on a connection that turned out to be dead."""
 
 
 class Answer(Struct, frozen=True, gc=False):

@@ -32,6 +32,7 @@ from gossamer.services.submission import Kept, read_kept
 from gossamer.services.summary import Ending
 from gossamer.services.wiring import SystemClock, holding, open_frontier, open_sink
 from gossamer.services.working import begin_again, worker_parts
+from gossamer.spiders.seeds import STDIN
 from gossamer.spiders.spider import Spider
 
 log = logging.getLogger("gossamer")
@@ -144,7 +145,8 @@ class Performance:
 
     async def _work(self, frontier: Frontier, kept: Kept, follower: SinkFollower) -> TaskView:
         """Until the task ends or the run is interrupted."""
-        if self.duty is not None and self.workers > 1:
+        # What was read from standard input cannot be read again, so no process that reads it may be replaced for a handler.
+        if self.duty is not None and (self.workers > 1 or self.spider.start == STDIN):
             return await self._work_in_crew(frontier, kept, follower)
         async with worker_parts(
             frontier, self.spec, self.spider, kept, self.state, on_stuck=begin_again if self.signals else None

@@ -64,7 +64,12 @@ class Command:
         return self.state / "frontier.db"
 
     def start(
-        self, *more: str, crash: str = "", crash_in: str = "", plant: str = ""
+        self,
+        *more: str,
+        crash: str = "",
+        crash_in: str = "",
+        plant: str = "",
+        stdin: int = subprocess.DEVNULL,
     ) -> subprocess.Popen[str]:
         """The command in a session of its own. With faults it goes through their launcher, else through the product's door."""
         faults = {"FAULT_CRASH_AT": crash, "FAULT_CRASH_IN": crash_in}
@@ -79,7 +84,7 @@ class Command:
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             text=True,
             cwd=self.folder,
             env={**plain, **self.environment, **faults},

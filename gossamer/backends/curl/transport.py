@@ -7,6 +7,7 @@ import os
 import resource
 from collections.abc import Iterable
 from contextlib import suppress
+from math import inf
 from typing import Self
 
 import pycurl
@@ -67,6 +68,8 @@ class CurlTransport:
             self._sent += 1
             await self._begin(handle)
             while handle.met_a_dead_connection():
+                if exchange.gap and handle.sent_at != inf:
+                    await asyncio.sleep(exchange.gap)  # the site may have seen it, and wants its pause
                 handle.insist_on_a_new_one()
                 await self._begin(handle)
             answer = self._answer(handle)

@@ -177,7 +177,9 @@ def explained(error: Exception, path: Path) -> Exception:
         if any(sign in text for sign in signs):
             return StateError(f"{what} ({error})", where=str(path), hint=hint)
     return StateError(
-        f"The crawl's state cannot be used ({error})", where=str(path), hint="see the message in brackets"
+        f"The crawl's state cannot be used ({error})",
+        where=str(path),
+        hint="what is in brackets is what SQLite says; with a copy of the state nothing is lost",
     )
 
 

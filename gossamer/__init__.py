@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from gossamer.model.request import Request
     from gossamer.model.settings import Settings
+    from gossamer.ports.transport import FetchError
     from gossamer.spiders.effects import Effects
     from gossamer.spiders.failing import HandlerFailed
     from gossamer.spiders.follow import Follow
@@ -35,6 +36,7 @@ __all__ = [
     "Drop",
     "Effects",
     "Failure",
+    "FetchError",
     "Follow",
     "GossamerError",
     "HandlerFailed",
@@ -56,6 +58,7 @@ _HOMES = {
     "Drop": "spiders.recording",
     "Effects": "spiders.effects",
     "Failure": "spiders.hooks",
+    "FetchError": "ports.transport",
     "Follow": "spiders.follow",
     "GossamerError": "model.errors",
     "HandlerFailed": "spiders.failing",

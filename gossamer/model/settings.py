@@ -48,8 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_errors: Annotated[int, doc("The task fails after so many FAILED pages", ge=1)] | None = None
     pages_per_host: Annotated[int, doc("Pages taken of one host", ge=1)] | None = None
     pages_per_pattern: (
-        Annotated[int, doc("URLs taken of one URL pattern (/list?page={n}) of a host", ge=1)]
-        | None
+        Annotated[int, doc("URLs taken of one URL pattern (/list?page={n}) of a host", ge=1)] | None
     ) = None
 
     # How politely

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import time
 import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -289,6 +290,28 @@ async def test_a_site_that_hangs_up_on_every_second_request(curl: CurlTransport)
             assert [answer.body for answer in answers] == [b"abc"] * 20
         await curl.send(ask(here.url(), method="POST", body=b"x"))
         assert sum(head.startswith(b"POST") for head in here.requests) == 1
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.3])
+async def test_a_request_is_not_sent_again_before_its_gap(curl: CurlTransport, gap: float) -> None:
+    """A site that hangs up on a kept connection may have seen the request: it gets its pause before the next one."""
+    asked: list[float] = []
+
+    async def behaviour(visit: Visit) -> None:
+        if await visit.request():
+            asked.append(time.monotonic())
+            await visit.say(page(b"first on its connection"))
+        if await visit.request():
+            asked.append(time.monotonic())
+            visit.reset()
+
+    async with site(behaviour) as here:
+        for _ in range(2):
+            answer = await curl.send(ask(here.url(), gap=gap))
+            assert answer.body == b"first on its connection"
+        assert len(asked) == 3
+        assert asked[2] - asked[1] >= gap - 0.01
+        assert answer.seconds < 1
 
 
 async def test_the_wire_cap_may_be_the_tighter_one(curl: CurlTransport) -> None:

@@ -118,6 +118,9 @@ class Handle:
         self._insists = True
         self.again = False
         self.result = 0
+        self.sent_at = inf
+        self.started = now = monotonic()
+        self.next_look = now + min(self.exchange.deadlines.connect, self.exchange.deadlines.total)
 
     def is_cut(self) -> bool:
         """Whether the exchange was ended here, because nothing that is wanted was still to come."""
@@ -235,9 +238,10 @@ class Handle:
             return int(pycurl.PREREQFUNC_ABORT)
         if self._spoiled and (local_ip, local_port) in self._spoiled:
             self._spoiled.discard((local_ip, local_port))
-            self.again = (
-                True  # nothing was sent: libcurl drops this connection, and the transport tries another
-            )
+            self.again = True  # libcurl drops this connection, and the transport tries another
+        if self.exchange.gap and self.sent_at != inf:
+            self.again = True  # libcurl would send it a second time at once, and the site wants its pause
+        if self.again:
             return int(pycurl.PREREQFUNC_ABORT)
         self.address = ip
         self.sent_at = now = monotonic()

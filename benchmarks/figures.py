@@ -93,6 +93,13 @@ def _large(record: Record) -> Iterator[Figure]:
 def _workers(record: Record) -> Iterator[Figure]:
     what = "two workers on two cores, to one"
     yield _ratio(record, what, "1 worker", 1.5, "≥ 1.5×", of="2 workers")
+    one, two = (summary(record["programs"][name]) for name in ("1 worker", "2 workers"))
+    if one is None or two is None:
+        return
+    busy = [run.program_busy + run.server_busy for run in (one, two)]
+    dearer = two.cpu_per_page / one.cpu_per_page
+    said = f"{2 / busy[0] / dearer:.2f}×: one keeps {busy[0]:.2f} cores busy with its writer and its server; two, {busy[1]:.2f}"
+    yield Figure(f"{what}: the most that the cores allow", "reported", said, None)
 
 
 def _long(record: Record) -> Iterator[Figure]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 HALF = 400_000
 LONGEST = 300  # longer URLs are the store's to know: a hostile site must not fill this memory with them
+_NEVER = -(1 << 62)  # below every priority
 
 
 class Known:
@@ -25,17 +26,15 @@ class Known:
 
     def unknown(self, urls: Iterable[str], priority: int) -> list[str]:
         """Those that are not enqueued at this priority or a higher one, as far as this worker knows."""
+        at = self._young.get
+        found = [url for url in urls if at(url, _NEVER) < priority]  # nearly always empty: the hot path
+        if not found or not self._old:
+            return found
         young, old = self._young, self._old
-        found = []
-        for url in urls:
-            at = young.get(url)
-            if at is None:
-                at = old.get(url)
-                if at is not None:
-                    young[url] = at
-            if at is None or at < priority:
-                found.append(url)
-        return found
+        for url in found:
+            if url not in young and url in old:
+                young[url] = old[url]
+        return [url for url in found if at(url, _NEVER) < priority]
 
     def add(self, url: str, priority: int) -> bool:
         """Remember it; True if it was not known at all."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import readme
 from benchmarks.figures import Figure, Record, figures, summary
 from benchmarks.measuring import ROOT
 from benchmarks.scenarios import SCENARIOS
@@ -36,6 +37,7 @@ def write(path: Path = RESULTS) -> None:
     records = stored()
     missing = [name for name in SCENARIOS if name not in {record["scenario"] for record in records}]
     path.write_text(render(records, missing), encoding="utf-8")
+    readme.write(records)
 
 
 def render(records: Sequence[Record], missing: Iterable[str] = ()) -> str:

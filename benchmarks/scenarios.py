@@ -178,7 +178,8 @@ class Watched:
                 while chunk := file.read(1 << 20):
                     self._read += len(chunk)
                     self._lines += chunk.count(b"\n")
-        self.samples.append((time.perf_counter(), self._lines, resident_mib(pid)))
+        if resident := resident_mib(pid):  # nothing, when it has just ended
+            self.samples.append((time.perf_counter(), self._lines, resident))
 
     def tenths(self, pages: int) -> Record:
         """Rate and memory in each tenth of the crawl. The clock starts with the first item: start-up is no crawling."""

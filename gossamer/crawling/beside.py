@@ -10,6 +10,7 @@ An exchange that fails raises in the handler; if the handler lets it, the page i
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -43,26 +44,45 @@ class Beside:
         self.order: HostOrder | None = None
         self.wire_bytes = 0
 
-    def heard(self, visits: Visits, view: HostView, code: str, answer: Answer | None) -> None:
-        """The end of one exchange: `answer` is None where there was none."""
+    def heard(self, visits: Visits, grant: Grant, view: HostView, code: str, answer: Answer | None) -> None:
+        """The end of one exchange: `answer` is None where there was none; then it went out at the latest now."""
+        self.sent_at = max(self.sent_at, time.monotonic() if answer is None else answer.sent_at)
         latency = 0.0
         if answer is not None:
-            self.sent_at = max(self.sent_at, answer.sent_at)
             self.wire_bytes += answer.wire_bytes
             latency = answer.latency
-        order = visits.order_after(view, code, latency, answer)
-        if order is not None and (self.order is None or order.park >= self.order.park):
-            self.order = order
+        order = visits.order_after(view, code, latency, answer, retries=grant.retries)
+        if order is not None:
+            self.order = order if self.order is None else both(self.order, order)
 
     def settled_with(self, visited: Visited) -> Visited:
-        """The page's own end, with the host's last turn and the worst that it said."""
+        """The page's own end, with the host's last turn and what it said on the way."""
         outcome, sent_at, body = visited
         ours = outcome.host
-        if self.order is not None and (ours is None or self.order.bad or self.order.turn > ours.turn):
-            give_up = ours.give_up if ours is not None else ""
-            outcome.host = msgspec.structs.replace(self.order, give_up=give_up or self.order.give_up)
+        if self.order is not None:
+            # A host that answered the page itself is well: what fails beside its pages must not end them all.
+            well = HostOrder(good=True) if ours is None or not ours.bad else ours
+            beside = self.order if well is ours else msgspec.structs.replace(self.order, give_up="")
+            outcome.host = both(beside, well if ours is None else both(ours, well))
         outcome.counts = {**outcome.counts, "bytes": outcome.counts.get("bytes", 0) + self.wire_bytes}
         return type(visited)(outcome, max(sent_at or 0.0, self.sent_at), body)
+
+
+def both(one: HostOrder, other: HostOrder) -> HostOrder:
+    """What two exchanges mean together: the later measurements, and the stricter of everything else."""
+    return HostOrder(
+        turn=max(one.turn, other.turn),
+        delay=max(one.delay or 0.0, other.delay or 0.0)
+        if one.delay is not None or other.delay is not None
+        else None,
+        latency=one.latency if other.latency is None else other.latency,
+        good=one.good or other.good,
+        bad=one.bad or other.bad,
+        park=max(one.park, other.park),
+        level=max(one.level, other.level),
+        robots=other.robots or one.robots,
+        give_up=one.give_up or other.give_up,
+    )
 
 
 async def fetch_beside(visits: Visits, request: Request, grant: Grant, view: HostView) -> Answer:
@@ -71,9 +91,8 @@ async def fetch_beside(visits: Visits, request: Request, grant: Grant, view: Hos
     beside = visits.besides.setdefault(grant.number, Beside())
     for _ in range(MAX_HOPS + 1):
         await _check(visits, request, grant, view)
-        host = host_key(request.url)
         async with beside.turn:
-            answer = await _exchange(visits, beside, request, host, view)
+            answer = await _exchange(visits, beside, request, grant, view)
         hop = follow(
             answer.status, request.method, tuple(request.headers.items()), request.body, request.url,
             answer.header("location"), options=visits.runtime.outlinks.options,
@@ -105,16 +124,16 @@ async def _check(visits: Visits, request: Request, grant: Grant, view: HostView)
             raise UsageError("robots.txt forbids this page", where=request.url, hint="leave it out")
 
 
-async def _exchange(visits: Visits, beside: Beside, request: Request, host: str, view: HostView) -> Answer:
+async def _exchange(visits: Visits, beside: Beside, request: Request, grant: Grant, view: HostView) -> Answer:
     gap = visits.runtime.pace.gap(view)
     await asyncio.sleep(gap)
     try:
-        answer = await visits.fetch(request, host, gap)
+        answer = await visits.fetch(request, grant.host, gap)
     except FetchError as error:
-        beside.heard(visits, view, error.code, None)
+        beside.heard(visits, grant, view, error.code, None)
         raise
     code = code_of(answer.status)
-    beside.heard(visits, view, code, answer)
+    beside.heard(visits, grant, view, code, answer)
     if code and cause_of(code).retry and not request.any_status:
         raise AnsweredBadly(code, request.url)
     return answer

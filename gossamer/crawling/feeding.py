@@ -22,6 +22,7 @@ log = logging.getLogger("gossamer")
 CHUNK = 1_000
 ENOUGH = 50_000  # pending records at which the source is not asked for more
 LOOK_AGAIN = 0.2
+STRETCH = 0.05  # seconds that a source may be read without a look at anything else
 TOLD = 5  # refused seeds that are told one by one
 
 
@@ -93,10 +94,18 @@ async def in_chunks(seeds: AsyncIterator[Seed]) -> AsyncGenerator[list[Seed], No
     waiting: asyncio.Queue[Seed | None] = asyncio.Queue(CHUNK)
 
     async def read() -> None:
+        loop = asyncio.get_running_loop()
+        since = loop.time()
         try:
             async for seed in seeds:
                 await waiting.put(seed)
+                if loop.time() - since > STRETCH:  # a source that never awaits would keep the loop to itself
+                    await asyncio.sleep(0)
+                    since = loop.time()
         except asyncio.CancelledError:
+            if asyncio.current_task().cancelling():  # type: ignore[union-attr]  # we are a task
+                raise
+            await waiting.put(None)
             raise
         except BaseException:
             await waiting.put(None)

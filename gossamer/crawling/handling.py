@@ -118,6 +118,11 @@ class Handling:
                 return visited.outcome
             code = "parse_error" if isinstance(error.__cause__, PageTooDeep) else "handler_error"
             return await self._give_up(visits, grant, request, outcome, code, str(error))
+        except asyncio.CancelledError:
+            if asyncio.current_task().cancelling():  # type: ignore[union-attr]  # we are a task
+                raise
+            told = "the handler waited for a task that was cancelled"
+            return await self._give_up(visits, grant, request, outcome, "handler_error", told)
         except TimeoutError:
             told = f"the handler took longer than handler_soft ({runtime.settings.handler_soft:g} s)"
             return await self._give_up(visits, grant, request, outcome, "handler_timeout", told)
@@ -264,7 +269,9 @@ def conclude(runtime: Runtime, grant: Grant, effects: Effects, outcome: Outcome)
     outcome.links = [*outcome.links, *links]
     outcome.items = [*outcome.items, *effects.items]
     if effects.dropped and runtime.spider.hooks.dropped:
-        runtime.drops[grant.number] = effects
+        before = runtime.drops.setdefault(grant.number, effects)
+        if before is not effects:
+            before.dropped.extend(effects.dropped)
     for cause, n in effects.refused.items():
         refusals.counts[f"refused:{cause}"] += n
     if effects.counts or refusals.counts:

@@ -62,8 +62,8 @@ async def in_child(work: Callable[[Fetch], Awaitable[Outcome]], fetch: Fetch, li
     theirs.close()
     ended = False
     try:
-        async with asyncio.timeout(limit):
-            return await _converse(ours, fetch)
+        async with asyncio.timeout(limit) as timer:
+            return await _converse(ours, fetch, timer)
     except (TimeoutError, EOFError, ConnectionError) as error:
         raise ChildDied(str(error) or type(error).__name__) from error
     finally:
@@ -73,7 +73,9 @@ async def in_child(work: Callable[[Fetch], Awaitable[Outcome]], fetch: Fetch, li
             ended = os.waitpid(pid, 0)[0] == pid  # noqa: ASYNC222  (see the line above)
 
 
-async def _converse(ours: socket.socket, fetch: Fetch) -> Outcome:
+async def _converse(ours: socket.socket, fetch: Fetch, timer: asyncio.Timeout) -> Outcome:
+    """Serve the child until its outcome. What it fetches has limits of its own, and stops the clock of the handler."""
+    now = asyncio.get_running_loop().time
     reader, writer = await asyncio.open_connection(sock=ours)
     try:
         while True:
@@ -85,7 +87,10 @@ async def _converse(ours: socket.socket, fetch: Fetch) -> Outcome:
                 return msgspec.msgpack.decode(data, type=Outcome)
             if kind == FAULT:
                 raise ChildFault(data.decode(errors="replace"))
+            left = (timer.when() or now()) - now()
+            timer.reschedule(None)
             kind, answer = await _answered(fetch, data)
+            timer.reschedule(now() + left)
             writer.write(_frame.pack(kind, len(answer)) + answer)
             await writer.drain()
     except asyncio.IncompleteReadError as error:
@@ -115,7 +120,8 @@ def _child(work: Callable[[Fetch], Awaitable[Outcome]], theirs: socket.socket, p
             signal.signal(name, signal.SIG_DFL if name == signal.SIGTERM else signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
         # A thread of the parent may have held a lock of its log, or of its panel, when this child was made.
-        logging.getLogger("gossamer").handlers[:] = [_Plain()]
+        log = logging.getLogger("gossamer")
+        log.handlers[:], log.propagate = [_Plain()], False
         asyncio._set_running_loop(None)  # noqa: SLF001  (the parent's loop stays the parent's)
         asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())
 

@@ -31,10 +31,14 @@ class Known:
         if not found or not self._old:
             return found
         young, old = self._young, self._old
+        rest = []
         for url in found:
-            if url not in young and url in old:
-                young[url] = old[url]
-        return [url for url in found if at(url, _NEVER) < priority]
+            before = old.get(url)
+            if before is not None:
+                young.setdefault(url, before)
+            if before is None or before < priority:
+                rest.append(url)
+        return rest
 
     def add(self, url: str, priority: int) -> bool:
         """Remember it; True if it was not known at all."""

@@ -65,7 +65,7 @@ class Chain:
         self._links = tuple(links)
         self._names = tuple((name, value, name.lower()) for name, value in headers)
         self._home = home
-        self._guarded = bool(home) and self.headers_of_robots != headers
+        self._guarded = self.headers_of_robots != headers
         self._jar = jar
         self._baked = False  # the jar has ever had a cookie
 
@@ -180,6 +180,10 @@ def _authors(name: str, call: Callable[[Any, Any], Awaitable[Any]], limit: float
             return given if type(given) is Answer else _answer(given)
         except FetchError:
             raise
+        except asyncio.CancelledError:
+            if asyncio.current_task().cancelling():  # type: ignore[union-attr]  # we are a task
+                raise
+            raise MiddlewareFailed(f"the middleware {name} waited for a task that was cancelled") from None
         except TimeoutError:
             raise MiddlewareFailed(f"the middleware {name} took more than {limit:g} s") from None
         except Exception as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from gossamer.crawling.knowing import Known
 from gossamer.crawling.middlewares import Chain, plan
 from gossamer.crawling.outlinks import Outlinks
@@ -13,6 +16,13 @@ from gossamer.ports.cache import AnswerCache
 from gossamer.ports.transport import Caps, Deadlines
 from gossamer.spiders.effects import Effects
 from gossamer.spiders.spider import Spider
+
+_HOST = re.compile(r"[a-z0-9.-]+(:[0-9]+)?")
+
+
+def named(allow: Sequence[str]) -> tuple[str, ...]:
+    """The hosts that a scope names in full: where no seed tells, the crawl is at home there."""
+    return tuple(entry for entry in allow if _HOST.fullmatch(entry))
 
 
 class Runtime:
@@ -41,7 +51,7 @@ class Runtime:
             hosts=hosts,
         )
         self.outlinks = Outlinks(settings, Boundary(scope), Known(incarnation))
-        self.chain: Chain = plan(settings, spider, cache, hosts)
+        self.chain: Chain = plan(settings, spider, cache, hosts or named(settings.allow))
         self.drops: dict[
             int, Effects
         ] = {}  # lease number → what the author's hook is told when it is settled

@@ -193,7 +193,8 @@ class Visits:
         body = answer.body if self.runtime.settings.keep_bodies and not code else None
         # An author may want what is no page, too: a 404 is one answer, a 500 is one after its last attempt.
         outcome = await self.handling.handle(self, grant, view, request, answer, outcome)
-        if decision.verdict is Verdict.FAILED and outcome.code == decision.code:
+        told = any(name == f"failed:{outcome.code}" for name, _ in outcome.samples)
+        if decision.verdict is Verdict.FAILED and outcome.code == decision.code and not told:
             await self.handling.failed(self, grant, request, outcome, f"HTTP {answer.status}")
         return Visited(outcome, answer.sent_at, body if outcome.verdict is Verdict.DONE else None)
 

@@ -101,7 +101,7 @@ class Worker:
             for task in loops:
                 task.cancel()
             await asyncio.gather(*loops, return_exceptions=True)
-            await self._abort(lambda _: True)
+            await self._abort()
             with contextlib.suppress(Exception):  # a store that is gone gives the leases back by itself
                 await self.frontier.close_session(session)
         if self._fault is not None:
@@ -219,7 +219,7 @@ class Worker:
     # Visiting
 
     def _start(self) -> None:
-        while self._queue and len(self._open) < self.concurrency:
+        while self._queue and not self._stopping and len(self._open) < self.concurrency:
             grant, view = self._queue.popleft()
             task = asyncio.create_task(self._visit(grant, view), name=grant.url)
             self._open[task] = grant
@@ -267,7 +267,7 @@ class Worker:
         while True:
             await self.clock.sleep(BEAT_EVERY)
             if not await self._confirmed(session):
-                await self._abort(lambda _: True)
+                await self._abort()
                 raise SessionLost(
                     f"{self.name} could not confirm its session in time, and its leases went to others",
                     hint="start it again; nothing is lost",
@@ -285,7 +285,7 @@ class Worker:
                     self.name,
                     CLOSE_AFTER,
                 )
-                await self._abort(lambda _: True)
+                await self._abort()
             return await beat
         finally:
             beat.cancel()
@@ -308,9 +308,10 @@ class Worker:
         await settler.flush()
         await asyncio.gather(*self._telling)
 
-    async def _abort(self, which: Callable[[Grant], bool]) -> None:
-        """Close the sockets of these visits; their records go back with the session."""
-        tasks = [task for task, grant in self._open.items() if which(grant)]
+    async def _abort(self) -> None:
+        """Close every socket and begin nothing of what was leased ahead."""
+        self._withdraw(lambda _: True)
+        tasks = list(self._open)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

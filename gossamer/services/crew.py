@@ -27,7 +27,7 @@ log = logging.getLogger("gossamer")
 
 PR_SET_PDEATHSIG = 1
 STUCK = 86  # the exit code of a child whose handler hangs
-MOST_DEATHS = 20  # of one place in the crew within the time below: then something is wrong with all of them
+MOST_DEATHS = 10  # of one place in the crew within the time below: then something is wrong with all of them
 DEATHS_WITHIN = 60.0
 STOP_WITHIN = 28.0  # seconds that children have to finish what is open
 BEAT_EVERY = 1.0
@@ -61,9 +61,12 @@ class Crew:
 
     async def run(self) -> None:
         """Until every child has ended in peace. Raises TaskFailed when they die faster than is reasonable."""
-        async with asyncio.TaskGroup() as group:
-            for place in range(self._count):
-                group.create_task(self._keep(place))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for place in range(self._count):
+                    group.create_task(self._keep(place))
+        except* TaskFailed as failures:
+            raise failures.exceptions[0] from None
 
     async def _keep(self, place: int) -> None:
         loop = asyncio.get_running_loop()
@@ -104,6 +107,8 @@ class Crew:
         finally:
             os.close(beats)
         self._children[place] = child
+        if self._stopping:  # it was being made when the others were told
+            child.terminate()
         return child, heart
 
     def stop(self) -> None:

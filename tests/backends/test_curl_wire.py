@@ -9,9 +9,11 @@ import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pycurl
 import pytest
 
 from gossamer.backends.curl import CurlTransport
+from gossamer.backends.curl.handle import Handle
 from gossamer.ports.transport import Caps, Deadlines, Exchange, FetchError
 from gossamer.testing.contracts.transport import Visit, always, ask, failing, once, page, site
 
@@ -312,6 +314,22 @@ async def test_a_request_is_not_sent_again_before_its_gap(curl: CurlTransport, g
         assert len(asked) == 3
         assert asked[2] - asked[1] >= gap - 0.01
         assert answer.seconds < 1
+
+
+async def test_an_exchange_begins_again_a_few_times_at_most(
+    curl: CurlTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site that refuses each attempt without an answer costs a bounded number of requests, and then an attempt of the page."""
+    monkeypatch.setattr(Handle, "_on_send", _refused)
+    async with site(page()) as here:
+        error = await failing(curl, ask(here.url(), gap=0.01))
+    assert error.code == "reset"
+    assert here.connections <= 4
+
+
+def _refused(handle: Handle, ip: str, local_ip: str, port: int, local_port: int) -> int:
+    handle.again = True
+    return int(pycurl.PREREQFUNC_ABORT)
 
 
 async def test_the_wire_cap_may_be_the_tighter_one(curl: CurlTransport) -> None:

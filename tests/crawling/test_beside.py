@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any
@@ -110,6 +112,59 @@ async def test_an_author_may_catch_what_fails_beside() -> None:
     await run(shop)
     assert await shop.ended("/item/1") == (State.DONE, "")
     assert await shop.items() == 2
+
+
+async def test_what_an_author_does_without_ends_no_host() -> None:
+    """A host that answers its pages is well, however often something beside them fails: it is neither parked nor given up."""
+    leaves = {f"/item/{n}": [[]] for n in range(12)}
+    shop = Shop({"/": [list(leaves)], **leaves, "/api": 500}, retries=0)
+
+    @shop.spider.page("/item/{n}")
+    async def item(page: Page) -> AsyncIterator[Any]:
+        with contextlib.suppress(FetchError):
+            await page.fetch("/api")
+        yield {"url": page.url}
+
+    await run(shop)
+    view = (await shop.frontier.hosts(["a.example:80"]))["a.example:80"]
+    assert (view.level, view.trouble <= 1) == (0, True)
+    assert await shop.items() == 13
+
+
+async def test_the_next_page_waits_from_a_request_beside_that_failed() -> None:
+    """A request that got no answer was sent all the same, and the host's pause counts from its end."""
+    shop = shop_with(
+        {"/": [["/item/1", "/b"]], "/item/1": [[]], "/b": [[]], "/x": FetchError("reset", "")},
+        "/x", delay=0.1, retries=0,
+    )  # fmt: skip
+    asked: list[tuple[float, str]] = []
+    answers = shop.site.send
+
+    async def send(exchange: Any) -> Any:
+        asked.append((time.monotonic(), exchange.url))
+        return await answers(exchange)
+
+    shop.site.send = send  # type: ignore[method-assign]
+    await run(shop)
+    gaps = [later - earlier for (earlier, _), (later, _) in pairwise(asked)]
+    assert min(gaps) >= 0.09, asked
+
+
+async def test_the_failure_hook_is_told_once() -> None:
+    """Also of a page whose handler asked for its 500, and let another 500 pass beside it."""
+    shop = Shop({"/": [["/item/1"]], "/item/1": 500, "/x": 500}, retries=0)
+    told: list[str] = []
+
+    @shop.spider.page("/item/{n}", any_status=True)
+    async def item(page: Page) -> AsyncIterator[Any]:
+        yield {"status": (await page.fetch("/x")).status}
+
+    @shop.spider.failed
+    def failed(failure: Any) -> None:
+        told.append(failure.code)
+
+    await run(shop)
+    assert told == ["http_500"]
 
 
 async def test_waiting_for_the_host_does_not_count_as_the_handlers_time() -> None:

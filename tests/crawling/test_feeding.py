@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -58,6 +59,36 @@ async def test_a_source_that_fails_is_told_after_what_it_gave() -> None:
     assert await anext(chunks) == ["one"]
     with pytest.raises(ValueError, match="broke"):
         await anext(chunks)
+
+
+async def test_a_source_that_never_awaits_leaves_the_loop_its_turns() -> None:
+    """Seeds that are slowly computed are pushed while they come, and everything else goes on."""
+    drawn = 0
+
+    async def seeds() -> AsyncIterator[str]:
+        nonlocal drawn
+        for number in range(40):
+            drawn += 1
+            time.sleep(0.01)  # noqa: ASYNC251  (what an author's plain generator may do)
+            yield str(number)
+
+    chunks = in_chunks(seeds())
+    await anext(chunks)
+    assert drawn < 20
+    await chunks.aclose()
+
+
+async def test_a_source_that_ends_in_a_cancellation_of_its_own_has_failed() -> None:
+    """It waited for something that was cancelled: the reader hears of it instead of waiting for ever."""
+
+    async def seeds() -> AsyncIterator[str]:
+        yield "one"
+        raise asyncio.CancelledError
+
+    chunks = in_chunks(seeds())
+    assert await anext(chunks) == ["one"]
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(anext(chunks), 2)
 
 
 async def test_who_stops_reading_stops_the_source() -> None:

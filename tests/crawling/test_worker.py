@@ -310,6 +310,48 @@ async def test_a_store_that_is_silent_for_a_while_costs_exchanges_and_not_the_cr
     assert await shop.items() == 11
 
 
+async def test_while_the_store_is_silent_nothing_that_was_leased_ahead_is_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither what was open nor what waits for its slot may speak to a host whose leases may be others' by now."""
+    monkeypatch.setattr(worker_module, "BEAT_EVERY", 0.02)
+    monkeypatch.setattr(worker_module, "CLOSE_AFTER", 0.1)
+    shop = Shop(star(30), per_host=30)
+    worker = await shop.worker(concurrency=2)
+    running = asyncio.create_task(worker.run())
+    await until(lambda: shop.site.asked.total() > 3)
+    shop.site.gate = asyncio.Event()
+    await until(lambda: shop.site.held == 2 and len(worker._queue) > 0)
+    never = asyncio.Event()
+
+    async def silent(*_: Any) -> Any:
+        await never.wait()
+
+    monkeypatch.setattr(shop.frontier, "beat", silent)
+    monkeypatch.setattr(shop.frontier, "settle", silent)
+    asked = shop.site.asked.total()
+    await until(lambda: shop.site.cancelled == 2)
+    await asyncio.sleep(0.05)
+    assert (shop.site.asked.total(), worker.open) == (asked, 0)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_handler_that_ends_in_a_cancellation_of_its_own_has_failed() -> None:
+    """It waited for a task that was cancelled: that is its mistake, told once, and not a lease to give back for ever."""
+    shop = Shop({"/": [["/odd"]], "/odd": [[]]})
+
+    @shop.spider.page("/odd")
+    async def odd(page: Page) -> None:
+        task = asyncio.create_task(asyncio.sleep(60))
+        task.cancel()
+        await task
+
+    await asyncio.wait_for((await shop.worker()).run(), 5)
+    assert await shop.ended("/odd") == (State.FAILED, "handler_error")
+    assert shop.site.asked[f"{HOST}/odd"] == 1
+
+
 async def test_a_store_that_fails_ends_the_worker_with_its_words() -> None:
     """The error of the store is raised by run, and every exchange is aborted."""
     shop = Shop(star(10))

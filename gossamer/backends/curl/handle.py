@@ -42,6 +42,8 @@ class Handle:
     refusal: FetchError | None
     future: asyncio.Future[None] | None
     _decoder: Decoder | None
+    started: float
+    rounds: int
 
     def __init__(self, guard: AddressGuard, ca_file: str, spoiled: set[tuple[str, int]]) -> None:
         self._guard = guard
@@ -113,14 +115,17 @@ class Handle:
         reused = not self.connections and not self.lines
         return self.result in _BROKEN and reused and not self._insists and not self.blocked
 
-    def insist_on_a_new_one(self) -> None:
+    def insist_on_a_new_one(self, after: float = 0.0) -> None:
+        """Begin again on a fresh connection, after a pause that its deadlines do not count."""
+        self.started += after
         self.curl.setopt(pycurl.FRESH_CONNECT, 1)
         self._insists = True
         self.again = False
         self.result = 0
+        self.rounds += 1
         self.sent_at = inf
-        self.started = now = monotonic()
-        self.next_look = now + min(self.exchange.deadlines.connect, self.exchange.deadlines.total)
+        deadlines = self.exchange.deadlines
+        self.next_look = min(monotonic() + deadlines.connect, self.started + deadlines.total)
 
     def is_cut(self) -> bool:
         """Whether the exchange was ended here, because nothing that is wanted was still to come."""
@@ -142,6 +147,7 @@ class Handle:
         )  # it was the host that was named, no proxy
         self.blocked = False
         self.again = False
+        self.rounds = 0
         self.connections = 0
         self.address = ""
         self.result = 0

@@ -21,6 +21,7 @@ from gossamer.model.addresses import AddressGuard, Network
 from gossamer.ports.transport import Answer, Exchange, FetchError, TransportStatistics
 
 _IDLE_HANDLES = 256
+_ROUNDS = 2  # times that an exchange begins again by itself; more attempts are the caller's
 
 
 class CurlTransport:
@@ -67,10 +68,11 @@ class CurlTransport:
             handle.load(exchange)
             self._sent += 1
             await self._begin(handle)
-            while handle.met_a_dead_connection():
-                if exchange.gap and handle.sent_at != inf:
-                    await asyncio.sleep(exchange.gap)  # the site may have seen it, and wants its pause
-                handle.insist_on_a_new_one()
+            while handle.rounds < _ROUNDS and handle.met_a_dead_connection():
+                # The site may have seen it, and wants its pause.
+                gap = exchange.gap if handle.sent_at != inf else 0.0
+                await asyncio.sleep(gap)
+                handle.insist_on_a_new_one(gap)
                 await self._begin(handle)
             answer = self._answer(handle)
         except FetchError:
@@ -132,6 +134,8 @@ class CurlTransport:
             raise FetchError("blocked_address", f"the {what}'s address is not a public one")
         if handle.refusal is not None:
             raise handle.refusal
+        if handle.again:
+            raise FetchError("reset", "the site hangs up on every connection")
         # Zeros or a second member behind a complete gzip body, or a body that may be cut: the beginning is an answer.
         if handle.result and not handle.is_cut():
             raise failure(handle.result, handle.text, proxied=handle.exchange.proxy is not None)

@@ -21,6 +21,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
@@ -221,7 +222,8 @@ class _Cut:
             return
         if text.startswith(rest):
             self._rest = None
-            self._waiting.unlink(missing_ok=True)
+            with suppress(OSError):  # what was written is written: an old copy that stays is no failure of it
+                self._waiting.unlink(missing_ok=True)
         elif rest.startswith(text):
             self._rest = rest[len(text) :]
         else:

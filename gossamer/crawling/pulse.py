@@ -65,10 +65,13 @@ class Pulse:
         self._timer = self._loop.call_later(self._every, self._beat)
 
     def _watch(self) -> None:
-        looked = time.monotonic()
+        looked, worked = time.monotonic(), time.process_time()
         while not self._stop.wait(self._every):
             before, looked = looked, time.monotonic()
-            if looked - before > self._every + PAUSED:
+            before_work, worked = worked, time.process_time()
+            late = looked - before - self._every
+            # Late because the process was stopped, not because something kept the interpreter busy all the while.
+            if late > PAUSED and worked - before_work < late / 2:
                 self._moved = looked
             still = looked - self._moved
             if still > self._limit and (self._where or self._loop is not None):
@@ -78,4 +81,5 @@ class Pulse:
     def _running(self) -> str:
         """What the loop was given to do: visits bear the name of their URL."""
         task = asyncio.current_task(self._loop) if self._loop is not None else None
-        return task.get_name() if task is not None else "the event loop"
+        name = task.get_name() if task is not None else "Task-"
+        return "a hook, a middleware or a start" if name.startswith("Task-") else name

@@ -14,6 +14,7 @@ from gossamer.crawling.handling import Handling
 from gossamer.crawling.pulse import Pulse
 from gossamer.crawling.runtime import Runtime
 from gossamer.crawling.worker import Worker
+from gossamer.model.errors import ExitCode
 from gossamer.model.task import TaskSpec
 from gossamer.ports.frontier import Frontier
 from gossamer.services.bodies import BLOBS
@@ -24,6 +25,9 @@ from gossamer.services.wiring import SystemClock, open_cache, open_transport
 from gossamer.spiders.spider import Spider
 
 log = logging.getLogger("gossamer")
+
+STUCK_IN = "STUCK_GOSSAMER_IN"  # where this process was stuck in its former lives
+MOST_TIMES = 3
 
 
 @asynccontextmanager
@@ -70,12 +74,21 @@ def only_said(where: str, seconds: float) -> None:
 
 
 def begin_again(where: str, seconds: float) -> None:
-    """This process is stuck in a handler: become a new one, which goes on where this one was."""
-    sys.stderr.write(
-        f"\x1b[?25h\ngossamer: the handler of {where} has not come back for {seconds:.0f} s; starting this process anew\n"
-        if sys.stderr.isatty()
-        else f"gossamer: the handler of {where} has not come back for {seconds:.0f} s; starting this process anew\n"
-    )
+    """This process is stuck in a handler: become a new one, which goes on where this one was.
+
+    A page that hangs is handled in a child the next time. What hangs in the same place again and again is no page's handler,
+    and nothing would ever change about it: then the run ends.
+    """
+    places = os.environ.get(STUCK_IN, "").split("\n")
+    tells = "\x1b[?25h\n" if sys.stderr.isatty() else ""
+    what = f"the handler of {where}" if "://" in where else where
+    said = f"{tells}gossamer: {what} has not come back for {seconds:.0f} s"
+    if places.count(where) >= MOST_TIMES - 1:
+        sys.stderr.write(f"{said}, now {MOST_TIMES} times; the run ends (what was crawled is kept)\n")
+        sys.stderr.flush()
+        os._exit(int(ExitCode.TASK_FAILED))
+    sys.stderr.write(f"{said}; starting this process anew\n")
     sys.stderr.flush()
+    os.environ[STUCK_IN] = "\n".join([*places, where][-100:])
     arguments = [word for word in sys.argv[1:] if word != "--fresh"]
     os.execv(sys.executable, [sys.executable, "-m", "gossamer.services.cli", *arguments])  # noqa: S606  (this same program)

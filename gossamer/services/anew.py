@@ -11,6 +11,7 @@ from gossamer.services.wiring import (
     discard_state,
     has_state,
     is_damaged,
+    is_shared,
     is_worked_on,
     open_frontier,
     running_elsewhere,
@@ -35,7 +36,7 @@ async def _forgotten(state: Path, task: str) -> bool:
     try:
         async with open_frontier(state) as frontier:
             names = [view.spec.name for view in await frontier.tasks()]
-            if not any(name != task for name in names):
+            if not any(name != task for name in names) and not is_shared(state, task):
                 return False
             if task in names:
                 await frontier.reap()  # what a killed run had in hand is nobody's

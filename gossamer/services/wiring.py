@@ -156,8 +156,18 @@ def _locked(file: Path) -> int | None:
 
 def runner(state: Path, task: str) -> str | None:
     """The number of the process that runs this task now, or None where nobody does."""
+    return _holder(_run_file(state, task))
+
+
+def is_shared(state: Path, task: str) -> bool:
+    """Whether somebody runs another task of this state, be it so new that the state does not know it yet."""
+    ours, folder = _run_file(state, task), state / RUNNING
+    return folder.is_dir() and any(file != ours and _holder(file) is not None for file in folder.iterdir())
+
+
+def _holder(file: Path) -> str | None:
     try:
-        handle = os.open(_run_file(state, task), os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:

@@ -96,6 +96,16 @@ class TestHolding:
         assert not output.exists()
         assert (STATE / "frontier.db").exists() is others
 
+    async def test_a_state_that_another_run_has_just_opened_is_not_removed(self):
+        """Its task is not in there yet, but its process holds it: only what is to begin anew is forgotten."""
+        async with open_frontier(STATE) as frontier:
+            await frontier.open_task(_spec("shop"))
+        with holding(STATE, "other"):
+            await begin_anew(STATE, "shop", Path("shop.jsonl"))
+            assert (STATE / "frontier.db").exists()
+        async with open_frontier(STATE) as frontier:
+            assert await frontier.tasks() == []
+
     async def test_what_a_killed_run_held_is_nobodys(self):
         """Its leases do not keep --fresh from forgetting the task."""
         async with open_frontier(STATE) as frontier:

@@ -29,7 +29,9 @@ def write(records: Sequence[Record]) -> None:
     """Renew the table of each README; records that are no full runs leave it as it is."""
     full = {record["scenario"]: record for record in records if not (record["quick"] or record["partial"])}
     for name, words in PAGES.items():
-        rows = [row for scenario in ("small", "large") if (row := _row(full.get(scenario), str(words[scenario])))]
+        rows = [
+            row for scenario in ("small", "large") if (row := _row(full.get(scenario), str(words[scenario])))
+        ]
         if rows:
             head = words["head"]
             lines = [f"| {' | '.join(head)} |", "|" + " --- |" * len(head), *rows]

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from gossamer.model.errors import OutputError
-from gossamer.ports.frontier import ItemLog
+from gossamer.ports.frontier import CursorAhead, ItemLog
 from gossamer.ports.sinks import ItemSink
 
 log = logging.getLogger("gossamer")
@@ -61,6 +61,7 @@ class SinkFollower:
         self._noticed = 0
         self._limit = BATCH
         self._failures = 0
+        self._ahead: CursorAhead | None = None
         self.written = 0
         self.last_error = ""
         """Why the sink fails now; empty while it is well."""
@@ -105,7 +106,8 @@ class SinkFollower:
         self._wake.set()
 
     async def drain(self) -> None:
-        """Write all that is in the log now. Raises OutputError when the sink fails again and again; nothing is lost then."""
+        """Write all that is in the log now. Raises OutputError when the sink fails again and again; nothing is lost then.
+        Raises CursorAhead where the log has lost what the sink holds."""
         for attempt in range(DRAIN_ATTEMPTS):
             if attempt:
                 await self._sleep(_wait_after(attempt))
@@ -143,10 +145,17 @@ class SinkFollower:
             event.cancel()
 
     async def _catch_up(self) -> bool:
-        """Write batch after batch until the log has no more; False when something failed."""
+        """Write batch after batch until the log has no more; False when something failed that may be repaired."""
+        if self._ahead is not None:  # also when the log has grown beyond the cursor since
+            raise self._ahead
         try:
             while await self._step() and not self._leaving.is_set():
                 pass
+        except CursorAhead as error:
+            # No later attempt helps: the log has lost its end, and what comes next would be taken for what is written.
+            self._ahead, self.last_error = error, str(error)
+            log.error("the sink %s stops: %s", self._cursor[2], error)
+            raise
         except Exception as error:  # noqa: BLE001  (whatever ails a sink or the store must stop neither the crawl nor the others)
             self._failures += 1
             self.last_error = str(error) or type(error).__name__

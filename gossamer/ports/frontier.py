@@ -54,10 +54,11 @@ class CursorAhead(GossamerError):  # noqa: N818  (a fact, known by this name in 
 
 
 def within_log(task: str, sink: str, number: int, last: int) -> None:
-    """Raise CursorAhead for a cursor beyond the last number that the log ever gave."""
+    """Raise CursorAhead for a cursor beyond the last number that the log ever gave; `sink` is empty where nobody is named."""
     if number > last:
+        who = f"The sink {sink!r}" if sink else "Who reads the log"
         raise CursorAhead(
-            f"The sink {sink!r} stands at item {number}, and the log has had {last}",
+            f"{who} stands at item {number}, and the log has had {last}",
             where=task,
             hint="the state was restored from an older copy, or is not the one that this sink followed: begin anew with --fresh",
         )
@@ -90,7 +91,7 @@ class FrontierStore(Protocol):
         """Obey, if the table of states allows it: else raises IllegalChange and nothing has changed."""
 
     async def forget(self, task: str) -> None:
-        """Remove the task with all its records, items and counters. Raises IllegalChange while something of it is leased."""
+        """Remove the task with all its records, items and counters. Raises IllegalChange while a record of it is leased."""
 
 
 class SessionStore(Protocol):
@@ -106,7 +107,7 @@ class SessionStore(Protocol):
         """Give leases back untouched (all when None), without suspicion: a drain. How many were given back."""
 
     async def close_session(self, session: str) -> None:
-        """Release everything and end the session. Safe to repeat."""
+        """Release everything and end the session. Its hosts pause, for nobody says what of it was sent. Safe to repeat."""
 
     async def reap(self) -> int:
         """End sessions that stopped beating. Their records become suspects and PENDING. How many sessions ended."""
@@ -116,7 +117,7 @@ class ItemLog(Protocol):
     """Items in commit order: an item is here if and only if its page is settled."""
 
     async def read(self, task: str, partition: int, after: int, limit: int) -> list[LoggedItem]:
-        """Up to `limit` items with numbers above `after`."""
+        """Up to `limit` items with numbers above `after`. Raises CursorAhead where `after` is beyond the last number ever given."""
 
     async def cursor(self, task: str, partition: int, sink: str) -> tuple[int, bytes]:
         """Where the sink stands: (number, its own state), registering it at (0, b"") when it is new."""

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from gossamer.backends.memory.frontier import MemoryFrontier
 from gossamer.backends.sqlite import frontier as sqlite_frontier
 from gossamer.backends.sqlite.frontier import SqliteFrontier
+from gossamer.model.errors import StateError
 from gossamer.model.host import HostOrder
 from gossamer.model.item import Item
 from gossamer.model.task import Command
@@ -164,6 +166,37 @@ async def test_writers_of_two_processes_take_turns(tmp_path: Path) -> None:
         other.stdin.close()
         await asyncio.wait_for(opening, 5)
         await other.wait()
+
+
+class FailsOnce:
+    """A connection whose next commit fails."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._failed = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+    def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
+        if sql == "COMMIT" and not self._failed:
+            self._failed = True
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._db.execute(sql, *args)
+
+
+async def test_a_host_met_in_vain_is_met_again(tmp_path: Path) -> None:
+    """After a commit that failed, hosts get their rows anew: a URL never comes under the host that took its place."""
+    async with SqliteFrontier(tmp_path / "frontier.db", clock=FakeClock()) as store:
+        session = await begin(store)
+        store._database._write = cast("sqlite3.Connection", FailsOnce(store._database._write))
+        with pytest.raises(StateError):
+            await store.push("t", [page("/", "first.test")])
+        await store.push("t", [page("/", "second.test")])
+        assert (await store.push("t", [page("/", "first.test")])).new == 1
+        grants = await take(store, session)
+        assert [grant.url for grant in grants] == ["https://second.test/", "https://first.test/"]
+        assert [grant.host for grant in grants] == ["second.test", "first.test"]
 
 
 async def test_a_reboot_takes_no_longer_than_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from gossamer.crawling import followers
 from gossamer.crawling.followers import SinkFollower
 from gossamer.model.errors import OutputError, StateError
 from gossamer.model.record import LoggedItem
+from gossamer.ports.frontier import CursorAhead
 from gossamer.testing.fake_clock import FakeClock
 
 
@@ -250,6 +251,22 @@ async def test_any_exception_of_a_sink_is_survived(
         log.fault = None
         await until(lambda: len(sink.held) == 3, clock)
     assert sink.held == [1, 2, 3]
+
+
+async def test_a_log_that_lost_its_end_stops_the_follower(
+    log: Log, clock: FakeClock, follow: Callable[[Sink], SinkFollower]
+):
+    """No attempt helps there: draining raises it at once, also when the log has grown beyond the cursor meanwhile."""
+    sink = Sink()
+    async with follow(sink) as follower:
+        log.fault = CursorAhead("The sink stands at item 9, and the log has had 3")
+        follower.notify()
+        await until(lambda: "has had 3" in follower.last_error, clock)
+        log.fault = None
+        log.settle(3)
+        with pytest.raises(CursorAhead):
+            await follower.drain()
+    assert sink.held == []
 
 
 async def test_drain_waits_out_a_short_trouble(

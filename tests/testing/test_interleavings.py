@@ -67,7 +67,7 @@ async def test_the_seeds_reach_every_corner() -> None:
     assert not rare, f"hardly met: {rare} of {dict(met)}"
 
 
-CORNERS = ("PAGE", "SEED", "ROBOTS", "suspect", "crashed", "retried", "stale", "late", "reaped", "refused", "known", "dns", "budget",
+CORNERS = ("PAGE", "SEED", "ROBOTS", "suspect", "crashed", "retried", "stale", "late", "reaped", "refused", "known", "dns", "budget", "trap_pattern",
            "robots_unreachable", "max_pages", "max_items", "max_errors", "CANCELLED", "FAILED", "PAUSED", "COMPLETED", "parked", "trimmed", "several sessions",
            "retry_failed", "update")  # fmt: skip
 
@@ -86,7 +86,7 @@ def corners(event: Event) -> list[str]:
             view.state.value,
             *kept,
             *late,
-            *(causes & {"dns", "budget", "robots_unreachable"}),
+            *(causes & {"dns", "budget", "robots_unreachable", "trap_pattern"}),
             view.reason,
         ]
     if name == "hosts":

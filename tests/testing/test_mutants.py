@@ -19,9 +19,9 @@ SEEDS = 150
 class TokensOfOthers(MemoryFrontier):
     """Settles whatever number it is told, whoever holds it."""
 
-    def _honour(self, session: str, number: int) -> Lease | None:
-        lease = self._leases.get(number)
-        return super()._honour(lease.session if lease else session, number)
+    def _honour(self, session: str, outcome: Outcome) -> Lease | None:
+        lease = self._leases.get(outcome.number)
+        return super()._honour(lease.session if lease else session, outcome)
 
 
 class SlotFreedTwice(MemoryFrontier):
@@ -52,9 +52,9 @@ class CountsTheStale(MemoryFrontier):
         self.__dict__.setdefault("tasks_of", {})[number] = lane.task
         return number
 
-    def _honour(self, session: str, number: int) -> Lease | None:
-        lease = super()._honour(session, number)
-        task: Task | None = self.__dict__.get("tasks_of", {}).get(number)
+    def _honour(self, session: str, outcome: Outcome) -> Lease | None:
+        lease = super()._honour(session, outcome)
+        task: Task | None = self.__dict__.get("tasks_of", {}).get(outcome.number)
         if lease is None and task is not None:
             task.counts.update({"done": 1, "done:ok": 1})
         return lease
@@ -103,11 +103,14 @@ class ImpoliteLimit(MemoryFrontier):
 
 
 class DeadKeepTheirLeases(MemoryFrontier):
-    """Ends a session and forgets what it held."""
+    """Ends a session that is silent and forgets what it held."""
 
-    def _return_all(self, leases: Sequence[Lease], *, pause: bool = False) -> None:
-        if not pause:
-            super()._return_all(leases)
+    async def reap(self) -> int:
+        held, self._leases = self._leases, {}
+        try:
+            return await super().reap()
+        finally:
+            self._leases = held
 
 
 class ClosedLaneSwallows(MemoryFrontier):

@@ -36,11 +36,14 @@ class Commands(Items):
             task.seeding = False
         elif command is Command.UPDATE:
             task.spec = spec or task.spec
+            # What is in flight may have room by another page budget, or has none any more.
+            self._touched |= {lease.lane.host for lease in self._leases_of(task)}
         elif command is Command.RETRY_FAILED:
             self._retry_failed(task)
         else:
             self._change_state(task, LEADS_TO[command], reason)
         self._check_end(task)
+        self._refresh()
 
     def _retry_failed(self, task: Task) -> None:
         if task.is_over:

@@ -85,17 +85,20 @@ class MemoryFrontier(Commands):
 
     async def forget(self, task: str) -> None:
         row = self._task(task)
-        if any(lease.lane.task is row and lease.record is not None for lease in self._leases.values()):
+        if any(lease.record is not None for lease in self._leases_of(row)):
             raise IllegalChange(
                 "The task is being worked on",
                 where=task,
                 hint="stop its workers first, or cancel it and wait",
             )
         self._enter()
+        for lease in self._leases_of(row):  # somebody else may ask for the robots that it was asking for
+            self._free(lease)
         self._delayed = [record for record in self._delayed if record.lane.task is not row]
         for host in self._hosts.values():
             host.lanes = [lane for lane in host.lanes if lane.task is not row]
         del self._tasks[task]
+        self._refresh()
 
     def _know(self, want: Mapping[str, int]) -> None:
         for name in want:

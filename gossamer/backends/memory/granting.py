@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import takewhile
 
 from gossamer.backends.memory.ledger import Ledger
 from gossamer.backends.memory.rows import Lane, Lease, Record, Task
-from gossamer.model.hostrow import NO_LIMIT, knows_robots, robots_url, turn_of, view
+from gossamer.model.hostrow import NO_LIMIT, knows_robots, robots_url, view
 from gossamer.model.record import Grant, Kind, Leases, State
 from gossamer.model.task import TaskState
 
@@ -38,11 +39,11 @@ class Granting(Ledger):
             if self._is_spent(lane):
                 # Its budget was cut by an update, or its closure lifted by retry-failed: nothing else would close it.
                 self._close_lane(lane, State.SKIPPED, "budget")
-            elif turn_of(lane.host.row, self._asking(lane.host), self._now) > self._now:
-                self._touched.add(lane.host)  # a task was resumed, or wishes more since: its hour is set anew
+            elif not self._is_still_ready(lane):
+                self._touched.add(lane.host)  # a task was resumed or updated since: its hour is set anew
             elif not self._lacks_robots(lane):
                 records += self._take(lane, left)
-            elif self._may_ask_robots(lane):
+            else:
                 self._occupy(lane)
                 robots.append(lane)
         answer.grants += [self._grant_robots(session, lane) for lane in robots]
@@ -53,12 +54,22 @@ class Granting(Ledger):
         self._check_end(task)
 
     def _ready_lanes(self, task: Task) -> list[Lane]:
-        ready = [
-            lane for lane in task.lanes.values() if lane.ready_at is not None and lane.ready_at <= self._now
-        ]
+        """The lanes that are ready, longest first; without pages left to grant, that of the seeds alone."""
+        ready = [lane for lane in self._hopeful_lanes(task) if (lane.ready_at or 0.0) <= self._now]
         return sorted(ready, key=lambda lane: (lane.ready_at, lane.host.row.id))
 
+    def _hopeful_lanes(self, task: Task) -> list[Lane]:
+        """The lanes that are ready or will be; without pages left to grant, only seeds need not wait for one to end."""
+        has_pages = self._pages_left(task) > 0
+        return [
+            lane for name, lane in task.lanes.items() if lane.ready_at is not None and (has_pages or not name)
+        ]
+
     # What a lane may have
+
+    def _pages_left(self, task: Task) -> int:
+        limit = task.spec.max_pages
+        return NO_LIMIT if limit is None else limit - task.pages - task.leased_pages
 
     def _is_spent(self, lane: Lane) -> bool:
         budget = lane.task.spec.wish.pages_per_host
@@ -67,38 +78,37 @@ class Granting(Ledger):
     def _lacks_robots(self, lane: Lane) -> bool:
         return lane.task.spec.wish.robots and not knows_robots(lane.host.row, self._now)
 
-    def _may_ask_robots(self, lane: Lane) -> bool:
-        return not lane.host.row.robots_open and self._free_slots(lane.host) > 0
-
     def _room(self, lane: Lane) -> int:
         """How many records may be leased from here: slots of the host, budget at the host, budget of the task."""
         room = self._free_slots(lane.host)
         if not lane.host.row.name:
             return room
-        spec, task = lane.task.spec, lane.task
-        here = (
-            NO_LIMIT
-            if spec.wish.pages_per_host is None
-            else spec.wish.pages_per_host - lane.pages - lane.open
-        )
-        all_over = NO_LIMIT if spec.max_pages is None else spec.max_pages - task.pages - task.leased_pages
-        return max(min(room, here, all_over), 0)
+        budget = lane.task.spec.wish.pages_per_host
+        here = NO_LIMIT if budget is None else budget - lane.pages - lane.open
+        return max(min(room, here, self._pages_left(lane.task)), 0)
 
     def _wait(self, task: Task) -> float | None:
         """Seconds until the task may be granted something more; None when nothing is in sight."""
-        lanes = task.lanes.values()
-        times = [lane.ready_at for lane in lanes if lane.ready_at is not None and self._is_expected(lane)]
+        if self._is_more_ready(task):
+            return 0.0
+        times = [lane.ready_at for lane in self._hopeful_lanes(task) if lane.ready_at is not None]
         times += [
             record.due for record in self._delayed if record.due is not None and record.lane.task is task
         ]
         waits = [max(time - self._now, 0.0) for time in times]
         return min(waits, default=None)
 
+    def _is_more_ready(self, task: Task) -> bool:
+        """Whether a lane was left only because the caller wanted no more. Those before it get their hours anew."""
+        lanes = self._ready_lanes(task)
+        late = list(takewhile(lambda lane: not self._is_expected(lane), lanes))
+        self._touched |= {lane.host for lane in late}
+        self._refresh()
+        return len(late) < len(lanes)
+
     def _is_expected(self, lane: Lane) -> bool:
-        """Whether a lane becomes ready later, or is ready and was left only because the caller wanted no more."""
-        if (lane.ready_at or 0.0) > self._now or self._is_spent(lane):
-            return True
-        return self._may_ask_robots(lane) if self._lacks_robots(lane) else self._room(lane) > 0
+        """Whether asking again would close this ready lane, or grant something of it."""
+        return self._is_spent(lane) or self._is_still_ready(lane)
 
     # The grants themselves
 

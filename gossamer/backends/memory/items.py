@@ -11,7 +11,9 @@ class Items(Lives):
     """`ports.frontier.ItemLog` in memory. There is one partition, so its number is not looked at."""
 
     async def read(self, task: str, partition: int, after: int, limit: int) -> list[LoggedItem]:  # noqa: ARG002
-        return [item for item in self._task(task).items if item.number > after][:limit]
+        row = self._task(task)
+        within_log(task, "", after, self._last_item)
+        return [item for item in row.items if item.number > after][:limit]
 
     async def cursor(self, task: str, partition: int, sink: str) -> tuple[int, bytes]:  # noqa: ARG002
         row = self._task(task)

@@ -179,6 +179,9 @@ class Ledger:
         lease.lane.task.leased -= 1
         lease.lane.task.leased_pages -= lease.record.kind is Kind.PAGE
 
+    def _leases_of(self, task: Task) -> list[Lease]:
+        return [lease for lease in self._leases.values() if lease.lane.task is task]
+
     def _check_end(self, task: Task) -> None:
         """End a running task that has reached a limit, or that has nothing left to do."""
         self._check_limits(task)
@@ -246,15 +249,23 @@ class Ledger:
     def _refresh(self, granted: AbstractSet[Host] = frozenset()) -> None:
         """Say anew when each lane may be leased from, at the touched hosts, and where a lane that was fed has no time yet."""
         for host in self._touched | granted | {host for host in self._fed if _has_sleeper(host)}:
-            asking, new = self._asking(host), host in granted
+            asking = self._asking(host)
             for lane in host.lanes:
-                wish, old = lane.task.spec.wish, lane.ready_at
-                lane.ready_at = None
-                waits = bool(host.row.name) and is_in_flight(wish, lane.pages, lane.open)
-                if lane.queue and not lane.closed and not waits:
-                    lane.ready_at = ready_at(host.row, wish, asking, old, granted=new, now=self._now)
+                lane.ready_at = self._ready_at(lane, asking, granted=host in granted)
         self._touched.clear()
         self._fed.clear()
+
+    def _ready_at(self, lane: Lane, asking: Asking, *, granted: bool) -> float | None:
+        row, wish = lane.host.row, lane.task.spec.wish
+        waits = bool(row.name) and is_in_flight(wish, lane.pages, lane.open)
+        if waits or lane.closed or not lane.queue:
+            return None
+        return ready_at(row, wish, asking, lane.ready_at, granted=granted, now=self._now)
+
+    def _is_still_ready(self, lane: Lane) -> bool:
+        """By what is asked of its host now; its hour may have been set before a task was resumed or updated."""
+        ready = self._ready_at(lane, self._asking(lane.host), granted=False)
+        return ready is not None and ready <= self._now
 
 
 def _has_sleeper(host: Host) -> bool:

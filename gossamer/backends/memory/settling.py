@@ -39,8 +39,9 @@ class Settling(Granting):
         """The lease, if the token is good. A late one of an ended task frees its slot, and its host was asked: nothing else."""
         lease = self._leases.get(outcome.number)
         if lease is None:
-            if outcome.task:
-                self._task(outcome.task).counts["stale"] += 1
+            named = self._tasks.get(outcome.task)
+            if named is not None:
+                named.counts["stale"] += 1
             return None
         task = lease.lane.task
         if lease.session == session and not task.is_over:

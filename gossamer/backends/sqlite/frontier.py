@@ -142,10 +142,7 @@ class SqliteFrontier:
 
     async def close_session(self, session: str) -> None:
         def work(ledger: Ledger) -> None:
-            hosts = sessions.hosts_held(ledger, session)
-            sessions.give_back(ledger, session, None, lost=False)
-            sessions.pause(ledger, hosts)
-            sessions.end(ledger, session)
+            sessions.close(ledger, session)
             ledger.refresh()
 
         await self._change(work)

@@ -47,6 +47,7 @@ def append(ledger: Ledger, task: TaskRow, items: Sequence[Item]) -> None:
 def read(db: sqlite3.Connection, task: str, after: int, limit: int) -> list[LoggedItem]:
     sql = """SELECT json_group_array(json_array(number, data, json(key))) FROM (SELECT number, data, key FROM item
              WHERE number > ? AND task = (SELECT id FROM task WHERE name = ?) ORDER BY number LIMIT ?)"""
+    within_log(task, "", after, last_number(db))
     return [
         LoggedItem(row.number, row.data.encode(), row.key)
         for row in _rows.decode(db.execute(sql, (after, task, limit)).fetchone()[0])
@@ -55,7 +56,7 @@ def read(db: sqlite3.Connection, task: str, after: int, limit: int) -> list[Logg
 
 def cursor(ledger: Ledger, task: str, sink: str) -> tuple[int, bytes]:
     row = ledger.named(task)
-    last = last_number(ledger)
+    last = last_number(ledger.db)
     ledger.db.execute(
         "INSERT INTO cursor (task, sink, number, state) VALUES (?, ?, 0, x'') ON CONFLICT DO NOTHING",
         (row.id, sink),
@@ -69,7 +70,7 @@ def cursor(ledger: Ledger, task: str, sink: str) -> tuple[int, bytes]:
 
 def advance(ledger: Ledger, task: str, sink: str, number: int, state: bytes) -> None:
     row = ledger.named(task)
-    within_log(task, sink, number, last_number(ledger))
+    within_log(task, sink, number, last_number(ledger.db))
     ledger.db.execute(
         """INSERT INTO cursor (task, sink, number, state) VALUES (?, ?, ?, ?)
            ON CONFLICT DO UPDATE SET number = excluded.number, state = excluded.state WHERE excluded.number >= cursor.number""",
@@ -84,7 +85,7 @@ def advance(ledger: Ledger, task: str, sink: str, number: int, state: bytes) -> 
         ledger.changed_tasks.add(row.id)
 
 
-def last_number(ledger: Ledger) -> int:
+def last_number(db: sqlite3.Connection) -> int:
     """The highest number that an item of this store ever had."""
-    found = ledger.db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'item'").fetchone()
+    found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'item'").fetchone()
     return int(found[0]) if found else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import takewhile
 
 import msgspec
 
@@ -19,17 +20,27 @@ from gossamer.backends.sqlite.ledger import (
 )
 from gossamer.backends.sqlite.pushing import end_closed, end_lane
 from gossamer.backends.sqlite.tasks import complete, retry_some
-from gossamer.model.hostrow import NO_LIMIT, Asking, free_slots, knows_robots, robots_url, turn_of, view
+from gossamer.model.hostrow import (
+    NO_LIMIT,
+    Asking,
+    free_slots,
+    is_in_flight,
+    knows_robots,
+    ready_at,
+    robots_url,
+    view,
+)
 from gossamer.model.record import Grant, Kind, Leases, State
 from gossamer.model.task import TaskState
 
 TICK_DELAYED = 1_000
 TICK_RETRIED = 500
-LOOKED_AT = 32  # ready lanes that are looked into to say whether asking again is worth it
+LOOKED_AT = 32  # ready lanes that are looked into at once to say whether asking again is worth it
 
-READY = f"""SELECT json_group_array(json_array({LANE_COLUMNS})), json_group_array({HOST_OBJECT}) FROM (
- SELECT * FROM lane WHERE task = ? AND ready_at IS NOT NULL AND ready_at <= ? ORDER BY ready_at, host LIMIT ?) l
- JOIN host h ON h.id = l.host"""
+LANES = f"""SELECT json_group_array(json_array({LANE_COLUMNS})), json_group_array({HOST_OBJECT}) FROM (
+ SELECT * FROM lane WHERE task = ? AND ready_at IS NOT NULL AND ready_at <= ? {{}} LIMIT ?) l JOIN host h ON h.id = l.host"""
+READY = LANES.format("ORDER BY ready_at, host")
+READY_SEEDS = LANES.format(f"AND host = {SEED_HOST}")
 HEADS = """SELECT json_group_array(json_array(r.id, r.host, r.kind, r.url, r.priority, r.depth, r.hops, r.request, r.retries,
  r.crashes, json(iif(r.suspect, 'true', 'false')))) FROM ({}) w CROSS JOIN record r ON r.id = w.id"""
 HEAD = "SELECT * FROM (SELECT id FROM queue WHERE task = ? AND host = ? ORDER BY sunk, id LIMIT ?)"
@@ -141,13 +152,28 @@ class Granting:
         """Seconds until the task may be granted something more; None when nothing is in sight."""
         db, now = self.ledger.db, self.ledger.now
         self.pages = self._pages_left()
-        for most in (1, LOOKED_AT):  # nearly always the first one answers
-            if any(self._is_expected(lane, asking) for lane, asking in self._ready(most)):
-                return 0.0
-        ready = one(db, "SELECT min(ready_at) FROM lane WHERE task = ? AND ready_at > ?", self.task.id, now)
+        if self._is_more_ready():
+            return 0.0
+        ready = None
+        if self.pages > 0:  # else pages must end first, however soon a host is ready
+            sql = "SELECT min(ready_at) FROM lane WHERE task = ? AND ready_at > ?"
+            ready = one(db, sql, self.task.id, now)
         due = one(db, "SELECT due FROM delayed WHERE task = ? ORDER BY due, id LIMIT 1", self.task.id)
         times = [max(0.0, at - now) for at in (ready, due) if at is not None]
         return min(times) if times else None
+
+    def _is_more_ready(self) -> bool:
+        """Whether a lane was left only because the caller wanted no more. Those before it get their hours anew."""
+        most = 1  # nearly always the first one answers
+        while lanes := self._ready(most):
+            late = [lane.host for lane, asking in takewhile(lambda each: not self._is_expected(*each), lanes)]
+            if late:
+                self.ledger.touched.update(late)
+                self.ledger.refresh()
+            if len(late) < len(lanes):
+                return True
+            most = LOOKED_AT
+        return False
 
     # What a lane may have
 
@@ -158,9 +184,10 @@ class Granting:
         )
 
     def _ready(self, most: int) -> list[tuple[LaneRow, Asking]]:
-        """The lanes that are ready, longest first, each with what is asked of its host."""
+        """The lanes that are ready, longest first, each with what is asked of its host; without pages left, the seeds' alone."""
         ledger = self.ledger
-        found = ledger.db.execute(READY, (self.task.id, ledger.now, most)).fetchone()
+        sql = READY if self.pages > 0 else READY_SEEDS
+        found = ledger.db.execute(sql, (self.task.id, ledger.now, most)).fetchone()
         lanes = _lanes.decode(found[0])
         if not lanes:
             return []
@@ -175,17 +202,15 @@ class Granting:
         if self._is_spent(lane):
             # Its budget was cut by an update, or its closure lifted by retry-failed: nothing else would close it.
             end_lane(self.ledger, self.task, lane.host, State.SKIPPED, "budget")
-        elif turn_of(self.ledger.hosts[lane.host], asking, self.ledger.now) > self.ledger.now:
-            self.ledger.touched.add(
-                lane.host
-            )  # a task was resumed, or wishes more since: its hour is set anew
+        elif not self._is_still_ready(lane, asking):
+            self.ledger.touched.add(lane.host)  # a task was resumed or updated since: its hour is set anew
         elif not self._lacks_robots(lane):
             count = min(self._room(lane, asking), self.left, lane.pending)
             if count > 0:
                 self.picks.append((lane.host, count))
                 self.left -= count
                 self.pages -= count if lane.host != SEED_HOST else 0
-        elif self._may_ask_robots(lane, asking):
+        else:
             self.robots.append(lane.host)
             self.left -= 1
 
@@ -193,12 +218,15 @@ class Granting:
         budget = self.wish.pages_per_host
         return lane.host != SEED_HOST and budget is not None and lane.pages >= budget
 
+    def _is_still_ready(self, lane: LaneRow, asking: Asking) -> bool:
+        row = self.ledger.hosts[lane.host]
+        if lane.host != SEED_HOST and is_in_flight(self.wish, lane.pages, lane.open):
+            return False
+        ready = ready_at(row, self.wish, asking, lane.ready_at, granted=False, now=self.ledger.now)
+        return ready is not None and ready <= self.ledger.now
+
     def _lacks_robots(self, lane: LaneRow) -> bool:
         return self.wish.robots and not knows_robots(self.ledger.hosts[lane.host], self.ledger.now)
-
-    def _may_ask_robots(self, lane: LaneRow, asking: Asking) -> bool:
-        row = self.ledger.hosts[lane.host]
-        return not row.robots_open and free_slots(row, asking) > 0
 
     def _room(self, lane: LaneRow, asking: Asking) -> int:
         """How many records may be leased from here: slots of the host, budget at the host, budget of the task."""
@@ -210,12 +238,8 @@ class Granting:
         return int(max(min(room, here, self.pages), 0))
 
     def _is_expected(self, lane: LaneRow, asking: Asking) -> bool:
-        """Whether a ready lane was left only because the caller wanted no more."""
-        if self._is_spent(lane):
-            return True
-        return (
-            self._may_ask_robots(lane, asking) if self._lacks_robots(lane) else self._room(lane, asking) > 0
-        )
+        """Whether asking again would close this ready lane, or grant something of it."""
+        return self._is_spent(lane) or self._is_still_ready(lane, asking)
 
     # The grants themselves
 

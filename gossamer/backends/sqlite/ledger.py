@@ -134,13 +134,16 @@ class Ledger:
 
     def named(self, name: str) -> TaskRow:
         """The task of that name; UnknownTask where there is none."""
+        found = self.find(name)
+        if found is None:
+            raise UnknownTask(f"There is no task named {name!r}", hint="`gossamer tasks` lists them")
+        return found
+
+    def find(self, name: str) -> TaskRow | None:
         for row in self.tasks.values():
             if row.name == name:
                 return row
-        found = self._load_tasks("WHERE name = ?", name)
-        if not found:
-            raise UnknownTask(f"There is no task named {name!r}", hint="`gossamer tasks` lists them")
-        return found[0]
+        return next(iter(self._load_tasks("WHERE name = ?", name)), None)
 
     def task(self, task_id: int) -> TaskRow:
         if task_id not in self.tasks:

@@ -20,9 +20,11 @@ from gossamer.model.hostrow import effective_delay
 from gossamer.model.record import Kind
 from gossamer.ports.frontier import SESSION_TTL
 
-HELD = (
-    """SELECT json_group_array(json_array(number, record, task, host, kind)) FROM lease WHERE session = ?"""
-)
+HELD = """SELECT json_group_array(json_array(number, record, task, host, kind)) FROM lease
+ WHERE session IN (SELECT value FROM json_each(?))"""
+Held = tuple[int, int | None, int, int, int]
+"""A lease: number, record, task, host, kind."""
+
 RETURN = """INSERT INTO queue (task, host, sunk, id) SELECT r.task, r.host, -r.priority, r.id
  FROM json_each(?) j JOIN record r ON r.id = j.value"""
 
@@ -93,12 +95,29 @@ def grace(ledger: Ledger, last_seen: float) -> None:
 
 
 def give_back(ledger: Ledger, session: str, numbers: Sequence[int] | None, *, lost: bool) -> int:
-    """Return leases to their queues. `lost`: nobody knows how far they got, so they are suspects and the host's turn passes."""
-    db = ledger.db
-    held = msgspec.json.decode(db.execute(HELD, (session,)).fetchone()[0])
-    chosen = held if numbers is None else [row for row in held if row[0] in set(numbers)]
+    """Return leases (all when None); how many there were. `lost`: nobody knows how far they got."""
+    wanted = None if numbers is None else set(numbers)
+    chosen = [row for row in held_by(ledger, [session]) if wanted is None or row[0] in wanted]
+    put_back(ledger, chosen, pausing=lost, lost=lost)
+    return len(chosen)
+
+
+def close(ledger: Ledger, session: str) -> None:
+    """Return everything and end the session. Nobody says whether its requests went out, so its hosts pause."""
+    put_back(ledger, held_by(ledger, [session]), pausing=True)
+    end(ledger, session)
+
+
+def held_by(ledger: Ledger, sessions: Sequence[str]) -> list[Held]:
+    found: list[Held] = msgspec.json.decode(ledger.db.execute(HELD, (text(sessions),)).fetchone()[0])
+    return found
+
+
+def put_back(ledger: Ledger, chosen: Sequence[Held], *, pausing: bool = False, lost: bool = False) -> None:
+    """Return leases to their queues. `pausing`: the turn of their hosts passes; `lost`: their records become suspects."""
     if not chosen:
-        return 0
+        return
+    db = ledger.db
     db.execute(
         "DELETE FROM lease WHERE number IN (SELECT value FROM json_each(?))",
         (text([row[0] for row in chosen]),),
@@ -124,17 +143,10 @@ def give_back(ledger: Ledger, session: str, numbers: Sequence[int] | None, *, lo
     db.execute(RETURN, (records,))
     ledger.write_lanes()
     end_closed(ledger, {(row[2], row[3]) for row in chosen if row[1] is not None})
-    if lost:
+    if pausing:  # before a task ends, for it asks for its delay until then
         pause(ledger, {row[3] for row in chosen})
     for task_id in {row[2] for row in chosen}:
         complete(ledger, ledger.task(task_id))
-    return len(chosen)
-
-
-def hosts_held(ledger: Ledger, session: str) -> set[int]:
-    """The hosts of which the session holds leases."""
-    sql = "SELECT DISTINCT host FROM lease WHERE session = ?"
-    return {host for (host,) in ledger.db.execute(sql, (session,)).fetchall()}
 
 
 def pause(ledger: Ledger, hosts: set[int]) -> None:
@@ -161,6 +173,6 @@ def reap(ledger: Ledger, locks: SessionLocks) -> int:
     ]
     for name in dead:
         end(ledger, name)
-        give_back(ledger, name, None, lost=True)
         locks.drop(name)
+    put_back(ledger, held_by(ledger, dead), pausing=True, lost=True)
     return len(dead)

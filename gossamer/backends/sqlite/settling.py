@@ -60,28 +60,35 @@ class Settling:
     def run(self, session: str, outcomes: Sequence[Outcome], answer: Leases) -> None:
         ledger, db = self.ledger, self.ledger.db
         numbers = text([outcome.number for outcome in outcomes])
-        found = _tokens.decode(db.execute(TOKENS, (numbers,)).fetchone()[0])
-        for token in found:
-            if token.session != session:
-                ledger.counts[token.task]["stale"] += 1
-        tokens = (
-            {token.number: token for token in found if token.session == session}
-            if is_alive(db, session)
-            else {}
-        )
-        if tokens:
+        tokens = {
+            token.number: token for token in _tokens.decode(db.execute(TOKENS, (numbers,)).fetchone()[0])
+        }
+        held = {token.number: token for token in tokens.values() if token.session == session}
+        if held:
             db.execute(
-                "DELETE FROM lease WHERE number IN (SELECT value FROM json_each(?))", (text(list(tokens)),)
+                "DELETE FROM lease WHERE number IN (SELECT value FROM json_each(?))", (text(list(held)),)
             )
-        ledger.load_hosts({token.host for token in tokens.values()})
-        told = {token.number for token in found}
+        ledger.load_hosts({token.host for token in held.values()})
         for outcome in outcomes:
-            held = tokens.pop(outcome.number, None)
-            if held is None or not self.apply(outcome, held):
+            if outcome.number in held:
+                token = held.pop(outcome.number)
+                del tokens[outcome.number]  # whoever names it again in this call is too late
+                good = self.apply(outcome, token)
+            else:
+                self.count_stale(outcome, tokens.get(outcome.number))
+                good = False
+            if not good:
                 answer.stale.append(outcome.number)
-            if outcome.number not in told and outcome.task:
-                ledger.counts[ledger.named(outcome.task).id]["stale"] += 1
         self.write()
+
+    def count_stale(self, outcome: Outcome, token: Token | None) -> None:
+        """For the task whose lease it is; where there is no lease, for the task that the outcome names, if it is there."""
+        if token is not None:
+            self.ledger.counts[token.task]["stale"] += 1
+            return
+        named = self.ledger.find(outcome.task) if outcome.task else None
+        if named is not None:
+            self.ledger.counts[named.id]["stale"] += 1
 
     def apply(self, outcome: Outcome, token: Token) -> bool:
         """Free the slot and take the outcome; False where it comes too late because its task has ended."""

@@ -61,11 +61,14 @@ def control(ledger: Ledger, name: str, command: Command, reason: str, spec: Task
                 hint="pass spec= with the name of the task",
             )
         task.spec_text = text(spec)
+        # What is in flight may have room by another page budget, or has none any more.
+        ledger.touched |= hosts_leased(ledger, task)
     elif command is Command.RETRY_FAILED:
         retry_failed(task)
     else:
         change(ledger, task, LEADS_TO[command], reason)
     complete(ledger, task)
+    ledger.refresh()
     return task
 
 
@@ -162,7 +165,27 @@ def forget(ledger: Ledger, name: str) -> None:
             f"The task {name!r} is being worked on",
             hint="stop its workers first (Ctrl-C, or `gossamer cancel`)",
         )
+    end_robots_leases(ledger, task)
     for table in TABLES_OF_TASK:
         ledger.db.execute(f"DELETE FROM {table} WHERE task = ?", (task.id,))
     ledger.db.execute("DELETE FROM task WHERE id = ?", (task.id,))
     del ledger.tasks[task.id]
+    ledger.refresh()
+
+
+def end_robots_leases(ledger: Ledger, task: TaskRow) -> None:
+    """Somebody else may ask for the robots that this task was asking for; who comes back with them is too late."""
+    hosts = hosts_leased(ledger, task)
+    ledger.load_hosts(hosts)
+    for host in hosts:
+        row = ledger.hosts[host]
+        row.open -= 1
+        row.robots_open = False
+    ledger.touched |= hosts
+    ledger.db.execute("DELETE FROM lease WHERE task = ?", (task.id,))
+
+
+def hosts_leased(ledger: Ledger, task: TaskRow) -> set[int]:
+    """The hosts at which something of the task is leased."""
+    sql = "SELECT DISTINCT host FROM lease WHERE task = ?"
+    return {host for (host,) in ledger.db.execute(sql, (task.id,)).fetchall()}

@@ -127,6 +127,19 @@ class DurabilityContract:
         view = await state(again)
         assert (view.state, view.reason) == (TaskState.FAILED, "max_errors")
 
+    async def test_pattern_budgets_are_kept(self, frontier: Frontier, reopen: Reopen) -> None:
+        """What a pattern has taken before a restart is taken after it."""
+        await begin(frontier, *pages(2), pages_per_pattern=3)
+        again = await reopen()
+        await again.push("t", pages(5))
+        assert [(await life(again, link)).code for link in pages(5)] == [
+            "",
+            "",
+            "",
+            "trap_pattern",
+            "trap_pattern",
+        ]
+
     async def test_the_log_and_its_cursors_are_kept(self, frontier: Frontier, reopen: Reopen) -> None:
         """A sink goes on from its place; numbers go on rising, also behind a log that was trimmed to nothing."""
         session = await begin(frontier, *pages(4))

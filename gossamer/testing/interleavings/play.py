@@ -56,7 +56,7 @@ class Play:
             await self.drain()
             await self.check_ends()
             await self.leave()
-        except Violation as broken:
+        except (Violation, GossamerError) as broken:
             tail = "\n".join(f"  {event}" for event in self.transcript[-6:])
             said = (
                 f"seed {self.world.seed}, step {len(self.transcript)}: {broken}\nThe last steps were:\n{tail}"
@@ -153,7 +153,8 @@ class Play:
         twice = [outcome.number for outcome in outcomes[:1]]
         number = self.dice.choice([10**9, *self.spent[-3:], *list(self.referee.held)[:2], *twice])
         items, links = [Item(b'{"stray":true}')], self.world.links(2)
-        return Outcome(number, Verdict.DONE, items=items, links=links, sent_ago=0.0)
+        task = self.dice.choice([*self.names, "", "nobody"])
+        return Outcome(number, Verdict.DONE, items=items, links=links, task=task, sent_ago=0.0)
 
     async def control(self) -> None:
         name, command = self.dice.choice(self.names), self.dice.choice(COMMANDS)
@@ -365,7 +366,7 @@ class Play:
 
 def _good(grant: Grant) -> Outcome:
     rules = RULES[0] if grant.url.endswith("/robots.txt") else None
-    return Outcome(grant.number, Verdict.DONE, sent_ago=0.0, host=rules)
+    return Outcome(grant.number, Verdict.DONE, task=grant.task, sent_ago=0.0, host=rules)
 
 
 def _untimed(view: Any) -> Any:

@@ -28,6 +28,7 @@ from gossamer.model.record import (
     Verdict,
 )
 from gossamer.model.task import ENDED, TaskState, TaskView, limit_reached
+from gossamer.model.traps import BEYOND_BUDGET
 from gossamer.ports.frontier import KEPT_SAMPLES, Explained
 
 ENDS = ("done", "failed", "skipped")
@@ -47,6 +48,7 @@ class Referee:
         self.last_number = 0
         self.held: dict[int, tuple[str, Grant]] = {}  # lease number → (session, grant)
         self.out: set[tuple[str, str]] = set()  # (task, url) of the records that are leased
+        self.met: set[tuple[str, str]] = set()  # (task, url) of the records that were ever leased
         self.keys: dict[str, dict[bytes, Link]] = {}  # task → what was ever pushed
         self.terminal: dict[tuple[str, str], tuple[State, str]] = {}  # (task, url) → its end
         self.bodies: dict[tuple[str, str], str] = {}  # (task, url) → the body it ended with
@@ -172,6 +174,7 @@ class Referee:
                 if place in self.terminal:
                     raise Violation(f"{grant.url} has ended and is granted again")
                 self.out.add(place)
+                self.met.add(place)
             self.held[grant.number] = (session, grant)
         self._check_priorities(answer.grants)
 
@@ -294,6 +297,8 @@ class Referee:
         expected = self.terminal.get((task, url), (state, code))
         if (state, code) != expected:
             raise Violation(f"{url} ended as {expected} and is now {(state, code)}")
+        if code == BEYOND_BUDGET and (task, url) in self.met:
+            raise Violation(f"{url} was granted, so its pattern had room, and now it is {(state, code)}")
 
     def check_body(self, task: str, life: Explained) -> None:
         """A record names the body that it ended with."""

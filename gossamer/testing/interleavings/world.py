@@ -97,6 +97,7 @@ class World:
             max_items=dice.choice((1, 4, 9)) if dice.random() < 0.2 else None,
             max_errors=dice.choice((1, 3, 6)) if dice.random() < 0.2 else None,
             log_limit=dice.choice((2, 4)) if dice.random() < 0.2 else None,
+            pages_per_pattern=dice.choice((1, 3)) if dice.random() < 0.2 else None,
         )
 
     def links(self, most: int) -> list[Link]:
@@ -132,9 +133,9 @@ class World:
             verdict = dice.choice((Verdict.DONE, Verdict.DONE, Verdict.RETRY, Verdict.RELEASE))
             sent = None if verdict is Verdict.RELEASE else dice.choice((0.0, 0.25))
             order = dice.choice(RULES[:3]) if verdict is Verdict.DONE else dice.choice(RULES[3:])
-            return Outcome(grant.number, verdict, sent_ago=sent, host=order)
+            return Outcome(grant.number, verdict, task=grant.task, sent_ago=sent, host=order)
         verdict = dice.choice(VERDICTS)
-        outcome = Outcome(grant.number, verdict)
+        outcome = Outcome(grant.number, verdict, task=grant.task)
         if verdict in CODES:
             outcome.code = dice.choice(CODES[verdict])
         if verdict is Verdict.RETRY:

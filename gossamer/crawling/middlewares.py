@@ -23,7 +23,7 @@ from gossamer.model.errors import SpiderError
 from gossamer.model.request import Request
 from gossamer.model.retry import cause_of, code_of
 from gossamer.model.settings import Settings
-from gossamer.model.url import fingerprint, host_key
+from gossamer.model.url import fingerprint, host_key, origin_of
 from gossamer.ports.cache import AnswerCache
 from gossamer.ports.transport import Answer, FetchError
 from gossamer.spiders.headers import Headers
@@ -123,10 +123,8 @@ class Chain:
         return await call(request)
 
     def _is_home(self, url: str) -> bool:
-        """Whether this is a host that the crawl starts from: the credentials among its headers are for no other."""
-        host = host_key(url)
-        name, _, port = host.rpartition(":")
-        return (name if port in {"80", "443"} else host) in self._home
+        """Whether this is an origin that the crawl starts from: the credentials among its headers are for no other."""
+        return origin_of(url).prefix in self._home
 
     def _cookie(self, request: Request) -> str | None:
         kept = None

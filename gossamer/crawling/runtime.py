@@ -21,8 +21,9 @@ _HOST = re.compile(r"[a-z0-9.-]+(:[0-9]+)?")
 
 
 def named(allow: Sequence[str]) -> tuple[str, ...]:
-    """The hosts that a scope names in full: where no seed tells, the crawl is at home there."""
-    return tuple(entry for entry in allow if _HOST.fullmatch(entry))
+    """The origins of hosts that a scope names in full: where no seed tells, the crawl is at home there."""
+    hosts = [entry for entry in allow if _HOST.fullmatch(entry)]
+    return tuple(f"{scheme}://{host}" for host in hosts for scheme in ("https", "http"))
 
 
 class Runtime:
@@ -36,6 +37,7 @@ class Runtime:
         *,
         incarnation: str = "",
         hosts: tuple[str, ...] = (),
+        home: tuple[str, ...] = (),
         cache: AnswerCache | None = None,
     ) -> None:
         self.spec = spec
@@ -51,7 +53,7 @@ class Runtime:
             hosts=hosts,
         )
         self.outlinks = Outlinks(settings, Boundary(scope), Known(incarnation))
-        self.chain: Chain = plan(settings, spider, cache, hosts or named(settings.allow))
+        self.chain: Chain = plan(settings, spider, cache, home or named(settings.allow))
         self.drops: dict[
             int, Effects
         ] = {}  # lease number → what the author's hook is told when it is settled

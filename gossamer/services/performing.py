@@ -162,7 +162,12 @@ class Performance:
     async def _work_in_crew(self, frontier: Frontier, kept: Kept, follower: SinkFollower) -> TaskView:
         assert self.duty is not None
         runtime = Runtime(
-            self.spec, self.spider, kept.settings, incarnation=frontier.incarnation, hosts=kept.hosts
+            self.spec,
+            self.spider,
+            kept.settings,
+            incarnation=frontier.incarnation,
+            hosts=kept.hosts,
+            home=kept.home,
         )
         crew = Crew(self.duty, self.workers)
         self._overseer = Overseer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from hashlib import blake2b
 from ipaddress import ip_address
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.crawling.middlewares import CREDENTIALS
 from gossamer.model.errors import SettingsError
 from gossamer.model.pace import wish_of
 from gossamer.model.scope import seed_hosts
@@ -25,6 +27,7 @@ class Kept(msgspec.Struct, frozen=True):
     settings: Settings
     hosts: tuple[str, ...] = ()  # of the seeds: the scope where `allow` is empty
     output: str = ""  # where the items go
+    home: tuple[str, ...] = ()  # origins of the seeds, where credentials among the headers may go
 
 
 def read_kept(spec: TaskSpec) -> Kept:
@@ -37,7 +40,12 @@ def spec_of(name: str, spider: Spider, settings: Settings, output: Path) -> Task
     return TaskSpec(
         name=name,
         settings=msgspec.json.encode(
-            Kept(settings, hosts, "-" if str(output) == "-" else str(output.resolve()))
+            Kept(
+                settings,
+                hosts,
+                "-" if str(output) == "-" else str(output.resolve()),
+                home_of(spider, settings),
+            )
         ),
         wish=wish_of(settings, eager),
         max_pages=settings.max_pages,
@@ -71,6 +79,19 @@ def hosts_of_seeds(spider: Spider, settings: Settings) -> tuple[tuple[str, ...],
     ours = [host for host in settings.private_hosts if is_this_machine(host)]
     eager = [f"{host}:{port}" for host in ours for port in ports]
     return tuple(scope), tuple(dict.fromkeys(eager))
+
+
+def home_of(spider: Spider, settings: Settings) -> tuple[str, ...]:
+    """The origins that the crawl starts from; nothing is read for them where there are no credentials to keep at home."""
+    if not any(name.lower() in CREDENTIALS for name in settings.headers):
+        return ()
+    found: dict[str, None] = {}
+    for url in readable_seeds(spider):
+        with contextlib.suppress(Exception):  # the feeder counts a bad seed with its reason
+            seed = canonical(url)
+            scheme = seed.partition(":")[0]
+            found.update(dict.fromkeys(f"{scheme}://{host}" for host in seed_hosts(seed)))
+    return tuple(found)
 
 
 def is_this_machine(host: str) -> bool:

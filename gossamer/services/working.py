@@ -50,6 +50,7 @@ async def worker_parts(
         kept.settings,
         incarnation=frontier.incarnation,
         hosts=kept.hosts,
+        home=kept.home,
         cache=open_cache(kept.settings),
     )
     pulse = Pulse(kept.settings.handler_hard, on_stuck or only_said)

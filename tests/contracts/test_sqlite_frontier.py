@@ -199,6 +199,19 @@ async def test_a_host_met_in_vain_is_met_again(tmp_path: Path) -> None:
         assert [grant.host for grant in grants] == ["second.test", "first.test"]
 
 
+@pytest.mark.parametrize("attempt", range(20))
+async def test_a_new_state_may_be_opened_by_many_at_once(tmp_path: Path, attempt: int) -> None:
+    """Two commands that begin together on an empty folder find one store, whoever makes it."""
+
+    async def use(name: str) -> None:
+        async with SqliteFrontier(tmp_path / "frontier.db") as store:
+            await begin(store, page("/"), name=name)
+
+    await asyncio.gather(*(use(f"task {number}") for number in range(4)))
+    async with SqliteFrontier(tmp_path / "frontier.db") as store:
+        assert len(await store.tasks()) == 4
+
+
 async def test_a_reboot_takes_no_longer_than_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After hours of crawling and a minute of rebooting, a host that was parked for an hour is parked for its rest."""
     boots = iter(["first", "second"])

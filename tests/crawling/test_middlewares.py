@@ -298,16 +298,17 @@ async def test_the_cache_does_not_mix_requests(other: Request):
 
 
 def test_credentials_of_the_settings_are_for_the_hosts_of_the_start() -> None:
-    """Authorization and Cookie given for all requests go to no host that the crawl was only led to; other headers do."""
+    """Authorization and Cookie given for all requests go to no origin that the crawl was only led to, nor to its own host in
+    clear text; other headers do."""
     settings = Settings(headers={"Authorization": "Bearer s3cret", "Cookie": "id=1", "X-Team": "a"})
-    made = plan(settings, spider(), home=("shop.example", "shop.example:8443"))
+    made = plan(settings, spider(), home=("https://shop.example", "https://shop.example:8443"))
 
     def names(url: str, **more: Any) -> set[str]:
         return {name.lower() for name, _ in made.headers_for(Request(url, **more))}
 
-    for at_home in ("https://shop.example/a", "http://shop.example/", "https://shop.example:8443/"):
+    for at_home in ("https://shop.example/a", "https://shop.example:8443/"):
         assert {"authorization", "cookie", "x-team"} <= names(at_home)
-    for abroad in ("https://other.example/", "https://shop.example:9000/"):
+    for abroad in ("https://other.example/", "https://shop.example:9000/", "http://shop.example/"):
         assert not {"authorization", "cookie"} & names(abroad)
         assert "x-team" in names(abroad)
     assert "authorization" in names("https://other.example/", headers={"Authorization": "the request's own"})

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from gossamer.model.errors import SettingsError, UsageError
+from gossamer.model.settings import Settings
 from gossamer.services import cli, library, wiring
-from gossamer.services.submission import read_kept
+from gossamer.services.submission import home_of, read_kept
 from gossamer.services.summary import Ending
 from gossamer.spiders import Page, Spider
 from gossamer.testing.web import Shop, serve
@@ -226,3 +227,25 @@ class TestFresh:
 
         asyncio.run(crawl())
         assert (folder / ".gossamer" / "blobs").exists() is not alone
+
+
+class TestWhereCredentialsAreAtHome:
+    """Which origins the credentials among a crawl's headers may go to."""
+
+    @pytest.mark.parametrize(
+        ("start", "headers", "home"),
+        [
+            (
+                "https://shop.example/",
+                {"Authorization": "x"},
+                ("https://shop.example", "https://www.shop.example"),
+            ),
+            ("http://127.0.0.1:8000/", {"cookie": "x"}, ("http://127.0.0.1:8000",)),
+            ("https://shop.example/", {"X-Team": "a"}, ()),
+        ],
+    )
+    def test_the_origins_of_the_start(
+        self, start: str, headers: dict[str, str], home: tuple[str, ...]
+    ) -> None:
+        """Scheme and port are those that the start names; without credentials nothing is read for it."""
+        assert home_of(Spider("shop", start=start), Settings(headers=headers)) == home

@@ -74,11 +74,13 @@ class Database:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._turn = os.open(self.path.with_suffix(".turn"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            self._write = self._connect(PAGE_CACHE_KIB)
+            # SQLite waits for nobody while it makes a file write ahead, or makes an end of that: openers and closers take turns.
+            with self._turn_taken():
+                self._write = self._connect(PAGE_CACHE_KIB)
+                self._read = self._connect(16 * 1024)
             self._write.execute(schema.INBOX)
             with self._transaction():
                 self._prepare()
-            self._read = self._connect(16 * 1024)
         except (OSError, sqlite3.Error) as error:
             raise explained(error, self.path) from error
 
@@ -116,9 +118,16 @@ class Database:
             raise explained(error, self.path) from error
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _turn_taken(self) -> Iterator[None]:
         fcntl.flock(self._turn, fcntl.LOCK_EX)
         try:
+            yield
+        finally:
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._turn_taken():
             self._write.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -129,8 +138,6 @@ class Database:
                 if self._write.in_transaction:
                     self._write.execute("ROLLBACK")
                 raise
-        finally:
-            fcntl.flock(self._turn, fcntl.LOCK_UN)
 
     def _snapshot(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
@@ -161,9 +168,10 @@ class Database:
     def _close(self) -> None:
         if self._turn < 0:
             return
-        for db in (getattr(self, "_read", None), getattr(self, "_write", None)):
-            if db is not None:
-                db.close()
+        with self._turn_taken():
+            for db in (getattr(self, "_read", None), getattr(self, "_write", None)):
+                if db is not None:
+                    db.close()
         os.close(self._turn)
         self._turn = -1
 

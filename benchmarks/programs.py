@@ -49,7 +49,7 @@ def gossamer_program() -> str:
 
 
 def _gossamer(site: Site, folder: Path, output: str, *more: str) -> list[str]:
-    settings = {"concurrency": "64", "per_host": "256", "delay": "0", "log_level": "warning"}
+    settings = {"concurrency": "64", "per_host": "512", "delay": "0", "log_level": "warning"}
     if site.ca is not None:
         settings["ca_file"] = site.ca
     words = [gossamer_program(), "run", str(SPIDERS / "gossamer_spider.py"), "-a", f"start={site.url}"]

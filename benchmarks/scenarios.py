@@ -65,7 +65,7 @@ def large(plan: Plan) -> Record:
 
 def workers(plan: Plan) -> Record:
     """Gossamer with one worker process and with two, the site's server on the same cores."""
-    pages = Pages(plan.sized(100_000, 1_500))  # two end so soon that their start would count
+    pages = Pages(plan.sized(200_000, 1_500))  # two end so soon that their start would count
     variants = {"1 worker": ["--workers", "1"], "2 workers": ["--workers", "2"]}
     return _interleaved(plan, {name: (GOSSAMER, pages, more) for name, more in variants.items()}, pin=False)
 

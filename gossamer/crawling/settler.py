@@ -1,4 +1,8 @@
-"""The group commit: while one batch settles, the next one gathers; no timer, and no wait for company."""
+"""The group commit: while one batch settles, the next one gathers.
+
+A batch costs the same whether it holds one page or fifty, so it waits for company as long as nobody waits for it: while the
+worker has leases enough to go on with, and no longer than a moment.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from gossamer.ports.blobs import BlobStore
 from gossamer.ports.frontier import FrontierStore
 
 MAX_BATCH = 1_000  # outcomes in one transaction
+COMPANY = 0.05  # seconds that outcomes wait for others at most
 AHEAD = 1_000  # links of one outcome that travel in its own transaction; more are pushed ahead in chunks
 
 
@@ -26,7 +31,10 @@ class Settler:
         want: Callable[[], Mapping[str, int]],
         on_settled: Callable[[list[Outcome], Leases], None],
         blobs: BlobStore | None = None,
+        *,
+        has_plenty: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`has_plenty` tells whether the worker can go on for a while without new leases."""
         self._store = store
         self._session = session
         self._want = want
@@ -35,7 +43,9 @@ class Settler:
         self._waiting: list[Outcome] = []
         self._bodies: dict[int, bytes] = {}  # lease number → what its page answered, to be kept
         self._sent: dict[int, float] = {}
+        self._has_plenty = has_plenty
         self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._turn = asyncio.Lock()
         self.settled = 0
 
@@ -54,16 +64,27 @@ class Settler:
         if body is not None:
             self._bodies[outcome.number] = body
         self._wake.set()
+        if not self._may_wait():
+            self._hurry.set()
 
     def wake(self) -> None:
         """Ask for leases although nothing is to be settled."""
         self._wake.set()
+        self._hurry.set()
 
     async def run(self) -> None:
         """Settle until cancelled. An error of the store ends this, and with it the worker."""
         while True:
             await self._wake.wait()
+            if self._may_wait():
+                self._hurry.clear()  # it was in a hurry for the leases that the last settle brought
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(COMPANY):
+                        await self._hurry.wait()
             await self.settle_once()
+
+    def _may_wait(self) -> bool:
+        return len(self._waiting) < MAX_BATCH and self._has_plenty()
 
     async def settle_once(self) -> None:
         """One batch. A second caller waits for its turn."""
@@ -74,7 +95,7 @@ class Settler:
         self._wake.clear()
         batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
         if self._waiting:
-            self._wake.set()
+            self.wake()
         # Bodies first: a settled page must never name a blob that is not there. An orphan blob is harmless.
         await self._keep_bodies(batch)
         await self._push_ahead(batch)

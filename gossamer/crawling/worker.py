@@ -38,6 +38,9 @@ LOOK_AGAIN = (
 )
 DRAIN = 25.0  # seconds that open exchanges are given when the worker is told to stop
 AHEAD = 2.0  # leases held beyond the open exchanges, as a share of them: what the settle in flight would make us wait for
+PLENTY = (
+    0.7  # with more leases than that, as the same share, waiting to be begun, a settle may wait for company
+)
 
 
 class Worker:
@@ -86,7 +89,9 @@ class Worker:
         """Work until all tasks have ended or `stop` was called; then give back what is held."""
         await self.frontier.reap()
         session = await self.frontier.open_session(self.name)
-        settler = self._settler = Settler(self.frontier, session, self._want, self._settled, self._blobs)
+        settler = self._settler = Settler(
+            self.frontier, session, self._want, self._settled, self._blobs, has_plenty=self._has_plenty
+        )
         loops = [
             asyncio.create_task(self._guarded(settler.run())),
             asyncio.create_task(self._guarded(self._beat(session))),
@@ -140,6 +145,9 @@ class Worker:
             return {}
         free = self._capacity - len(self._open) - len(self._queue)
         return share(free, [runtime.spec for runtime in self.runtimes.values()], self._held)
+
+    def _has_plenty(self) -> bool:
+        return len(self._queue) > PLENTY * self.concurrency
 
     def _settled(self, outcomes: list[Outcome], leases: Leases) -> None:
         """A settle is durable: remember its links, start what it granted."""
@@ -212,8 +220,8 @@ class Worker:
         that is open here hangs."""
         if self._timer is not None:
             self._timer.cancel()
-        full = len(self._open) + len(self._queue) >= self._capacity
-        delay = LOOK_AGAIN if wait is None or full else min(max(wait, 0.001), LOOK_AGAIN)
+        later = wait is None or self._has_plenty()
+        delay = LOOK_AGAIN if later else min(max(wait or 0.0, 0.001), LOOK_AGAIN)
         self._timer = asyncio.get_running_loop().call_later(delay, self.wake)
 
     # Visiting

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gossamer.crawling import settler as settling
 from gossamer.crawling.settler import AHEAD, MAX_BATCH, Settler
 from gossamer.model.errors import StateError
 from gossamer.model.record import Leases, Link, Outcome, Pushed, Verdict
@@ -56,10 +57,12 @@ class Desk:
     def __init__(self, want: int = 0, *, blobs: bool = False) -> None:
         self.store = Store()
         self.want = want
+        self.plenty = False
         self.told: list[list[int]] = []
         self.settler = Settler(
-            self.store, "session", lambda: {"t": self.want}, self._settled, self.store if blobs else None
-        )  # type: ignore[arg-type]
+            self.store, "session", lambda: {"t": self.want}, self._settled, self.store if blobs else None,  # type: ignore[arg-type]
+            has_plenty=lambda: self.plenty,
+        )  # fmt: skip
 
     def _settled(self, outcomes: list[Outcome], leases: Leases) -> None:
         self.told.append([outcome.number for outcome in outcomes])
@@ -81,7 +84,7 @@ async def until(condition: Any) -> None:
 
 
 async def test_the_next_batch_gathers_while_one_is_settled() -> None:
-    """No timer and no queue per record: what ends during a commit goes together with the next one."""
+    """No queue per record: what ends during a commit goes together with the next one."""
     desk = Desk()
     gate = desk.store.gate = asyncio.Event()
     running = asyncio.create_task(desk.settler.run())
@@ -94,6 +97,47 @@ async def test_the_next_batch_gathers_while_one_is_settled() -> None:
     gate.set()
     await until(lambda: len(desk.told) == 2)
     assert desk.told == [[1], [2, 3, 4]]
+    running.cancel()
+
+
+async def test_outcomes_wait_for_company_while_nobody_waits_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With leases enough at hand a batch gathers until they run low; a settle costs the same with one page or fifty."""
+    monkeypatch.setattr(settling, "COMPANY", 60.0)
+    desk = Desk()
+    desk.plenty = True
+    running = asyncio.create_task(desk.settler.run())
+    desk.add(1, 2)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert desk.store.settles() == []
+    desk.plenty = False
+    desk.add(3)
+    await until(lambda: desk.told == [[1, 2, 3]])
+    running.cancel()
+
+
+async def test_company_is_waited_for_a_moment_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing more comes, because all that is open hangs, what has come is settled soon."""
+    monkeypatch.setattr(settling, "COMPANY", 0.01)
+    desk = Desk()
+    desk.plenty = True
+    running = asyncio.create_task(desk.settler.run())
+    desk.add(1)
+    await until(lambda: desk.told == [[1]])
+    running.cancel()
+
+
+async def test_a_wake_up_ends_the_wait_for_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody pushed or resumed: the store is asked at once."""
+    monkeypatch.setattr(settling, "COMPANY", 60.0)
+    desk = Desk()
+    desk.plenty = True
+    running = asyncio.create_task(desk.settler.run())
+    desk.add(1)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    desk.settler.wake()
+    await until(lambda: desk.told == [[1]])
     running.cancel()
 
 

@@ -270,7 +270,7 @@ async def test_a_handler_that_ends_in_a_cancellation_of_its_own_has_failed() -> 
 
 async def test_a_store_that_fails_ends_the_worker_with_its_words() -> None:
     """The error of the store is raised by run, and every exchange is aborted."""
-    shop = Shop(star(10))
+    shop = Shop(star(100))
     worker = await shop.worker()
     settle = shop.frontier.settle
     calls = 0
@@ -278,7 +278,7 @@ async def test_a_store_that_fails_ends_the_worker_with_its_words() -> None:
     async def full(session: str, outcomes: Sequence[Any], want: Any) -> Any:
         nonlocal calls
         calls += bool(outcomes)
-        if calls > 3:
+        if calls > 2:
             raise StateError("The disk is full")
         return await settle(session, outcomes, want)
 

@@ -1,7 +1,8 @@
 """One worker: pulls as much as it has free slots for, visits, settles, and stops cleanly.
 
 Back-pressure is in the pull: nothing is leased that there is no slot for. The worker holds one session; if that is lost (the
-machine slept, the store was away), everything in flight is given up, for the store has given it to others already.
+machine slept, the store was away), everything in flight is given up, for the store has given it to others already, and a new
+session begins. So it does when the store has lost its end: what the worker knew to be enqueued may be gone with it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ CLOSE_AFTER = 7.0  # without a confirmed beat for so long, the worker must not s
 LOOK_AGAIN = (
     0.5  # seconds at most between two looks at the store: others may push, settle, pause, resume, cancel
 )
+GOODBYE = 5.0  # seconds that the store is given to take the leases back; a session that is not closed ends by its silence
 DRAIN = 25.0  # seconds that open exchanges are given when the worker is told to stop
 AHEAD = 2.0  # leases held beyond the open exchanges, as a share of them: what the settle in flight would make us wait for
 PLENTY = (
@@ -57,7 +59,9 @@ class Worker:
         concurrency: int,
         name: str = "worker",
         blobs: BlobStore | None = None,
+        lasting: bool = False,
     ) -> None:
+        """`lasting`: it does not end with its tasks but waits for others, until it is stopped."""
         self.frontier = frontier
         self.transport = transport
         self.runtimes = dict(runtimes)
@@ -67,6 +71,9 @@ class Worker:
         self.name = name
         self.ended: dict[str, str] = {}
         self._blobs = blobs
+        self._lasting = lasting
+        self._told_to_stop = False
+        self._incarnation = ""
         self.on_settled: Callable[[list[Outcome]], None] | None = None
         self._rules = Rules(frontier)
         self._visits = {
@@ -87,8 +94,22 @@ class Worker:
 
     async def run(self) -> None:
         """Work until all tasks have ended or `stop` was called; then give back what is held."""
+        while True:
+            try:
+                await self._live()
+            except SessionLost as lost:
+                if self._told_to_stop:
+                    return
+                log.warning("%s: %s; a new session begins, and nothing is lost", self.name, lost.what)
+                self._forget()
+            else:
+                return
+
+    async def _live(self) -> None:
+        """One session, from its opening to its end. Raises SessionLost where the store ended it first."""
         await self.frontier.reap()
         session = await self.frontier.open_session(self.name)
+        self._learn_incarnation()
         settler = self._settler = Settler(
             self.frontier, session, self._want, self._settled, self._blobs, has_plenty=self._has_plenty
         )
@@ -108,13 +129,47 @@ class Worker:
             await asyncio.gather(*loops, return_exceptions=True)
             await self._abort()
             with contextlib.suppress(Exception):  # a store that is gone gives the leases back by itself
-                await self.frontier.close_session(session)
+                async with asyncio.timeout(GOODBYE):
+                    await self.frontier.close_session(session)
         if self._fault is not None:
             raise self._fault
 
+    def _learn_incarnation(self) -> None:
+        """What was known to be enqueued in another life of the store may have been lost with its end."""
+        self._incarnation = self.frontier.incarnation
+        for runtime in self.runtimes.values():
+            if runtime.outlinks.known.incarnation != self._incarnation:
+                runtime.outlinks.known.clear(self._incarnation)
+
+    def _forget(self) -> None:
+        """Everything that belonged to a session that is no more."""
+        self._fault = None
+        self._stopping = self._told_to_stop
+        self._done.clear()
+        self._held.clear()
+        self._owner.clear()
+        self._queue.clear()
+        for runtime in self.runtimes.values():
+            runtime.drops.clear()
+        self._check_done()
+
+    def add(self, runtime: Runtime, transport: Transport | None = None) -> None:
+        """Serve one more task."""
+        if runtime.outlinks.known.incarnation != self._incarnation:
+            runtime.outlinks.known.clear(self._incarnation)
+        self.runtimes[runtime.name] = runtime
+        self._visits[runtime.name] = Visits(runtime, transport or self.transport, self._rules, self.handling)
+        self.wake()
+
+    def drop(self, name: str) -> None:
+        """Serve a task no more: what is open of it is given back."""
+        if name in self.runtimes:
+            self._hear(name, TaskState.CANCELLED)
+            self.ended.pop(name, None)
+
     def stop(self) -> None:
         """Lease nothing more; finish what is open. Safe to repeat."""
-        self._stopping = True
+        self._told_to_stop = self._stopping = True
         self._queue_back()
         self._check_done()
 
@@ -141,6 +196,8 @@ class Worker:
     # Leasing
 
     def _want(self) -> dict[str, int]:
+        if self.frontier.incarnation != self._incarnation:
+            raise SessionLost("The store has lost its end")
         if self._stopping:
             return {}
         free = self._capacity - len(self._open) - len(self._queue)
@@ -196,6 +253,7 @@ class Worker:
             return
         self.ended[name] = state.value
         self.runtimes.pop(name, None)
+        self._visits.pop(name, None)
         for task, grant in self._open.items():
             if grant.task == name:
                 task.cancel()
@@ -265,7 +323,7 @@ class Worker:
             self._idle.set()
         else:
             self._idle.clear()
-        if self._stopping or not self.runtimes:
+        if self._stopping or not (self.runtimes or self._lasting):
             self._done.set()
 
     # Living and ending
@@ -276,10 +334,7 @@ class Worker:
             await self.clock.sleep(BEAT_EVERY)
             if not await self._confirmed(session):
                 await self._abort()
-                raise SessionLost(
-                    f"{self.name} could not confirm its session in time, and its leases went to others",
-                    hint="start it again; nothing is lost",
-                )
+                raise SessionLost("The session could not be confirmed in time, and its leases went to others")
             await self.frontier.reap()
 
     async def _confirmed(self, session: str) -> bool:

@@ -57,6 +57,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     log_limit: int | None = (
         None  # so many items in its log, waiting for their sinks, and nothing more is leased
     )
+    needs: tuple[str, ...] = ()  # labels that a worker must have
     weight: int = 1
     priority: int = 0
 

@@ -68,7 +68,11 @@ class FrontierStore(Protocol):
     """Records: made once, leased politely, settled once."""
 
     partitions: int
-    incarnation: str  # changes when the store may have lost a tail; caches of known keys are emptied then
+
+    @property
+    def incarnation(self) -> str:
+        """Changes when the store may have lost its end; what a worker knows to be enqueued is forgotten then, and what it
+        made of that knowledge is not settled."""
 
     async def open_task(self, spec: TaskSpec) -> TaskView:
         """Make the task RUNNING and seeding, or return the one of that name as it is (its spec unchanged)."""

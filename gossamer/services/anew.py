@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from gossamer.model.errors import OutputError, StateError
+from gossamer.model.errors import OutputError, StateError, UsageError
 from gossamer.model.task import IllegalChange
+from gossamer.ports.frontier import Frontier
 from gossamer.services.wiring import (
     discard_state,
     has_state,
@@ -51,6 +52,21 @@ async def _forgotten(state: Path, task: str) -> bool:
         raise running_elsewhere(state, task)
     log.warning("The state file was damaged. It is kept as %s; a new one begins.", set_aside(state))
     return True
+
+
+async def forget_shared(frontier: Frontier, task: str, output: Path) -> None:
+    """The same where many machines share the frontier: only this task is forgotten, and only if nobody works on it."""
+    if await frontier.tasks([task]):
+        await frontier.reap()
+        try:
+            await frontier.forget(task)
+        except IllegalChange as error:
+            raise UsageError(
+                "Workers have pages of this task open",
+                where=task,
+                hint="`gossamer cancel` it, and wait until they have let go",
+            ) from error
+    _remove_output(output)
 
 
 def _remove_output(output: Path) -> None:

@@ -15,6 +15,7 @@ from cyclopts import App, CycloptsError, Group, Parameter
 from cyclopts.exceptions import UnknownCommandError
 
 from gossamer.model.errors import ExitCode, GossamerError, OutputError, StateError, exit_code
+from gossamer.services.commands.cluster import close, push, worker
 from gossamer.services.commands.crawl import crawl, run
 from gossamer.services.commands.demo import bench, demo
 from gossamer.services.commands.explain import explain
@@ -29,12 +30,15 @@ ABOUT = Group("About", sort_key=4)
 COMMANDS: tuple[tuple[Callable[..., int], Group, str], ...] = (
     (crawl, CRAWL, "crawl URL... [OPTIONS]"),
     (run, CRAWL, "run FILE [-a NAME=VALUE]... [OPTIONS]"),
+    (worker, CRAWL, "worker --frontier URL [OPTIONS]"),
     (tasks, STEER, "tasks [TASK] [OPTIONS]"),
     (explain, STEER, "explain TASK URL [OPTIONS]"),
     (pause, STEER, "pause TASK [OPTIONS]"),
     (resume, STEER, "resume TASK [OPTIONS]"),
     (cancel, STEER, "cancel TASK [OPTIONS]"),
     (retry_failed, STEER, "retry-failed TASK [OPTIONS]"),
+    (push, STEER, "push TASK URL... [OPTIONS]"),
+    (close, STEER, "close TASK [OPTIONS]"),
     (demo, LEARN, "demo [OPTIONS]"),
     (bench, LEARN, "bench [OPTIONS]"),
     (settings, LEARN, "settings [NAME] [OPTIONS]"),

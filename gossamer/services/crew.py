@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import logging
 import os
+import platform
 import signal
 import sys
 import threading
@@ -37,6 +38,17 @@ SILENT = (
 )
 
 
+class Role(msgspec.Struct, frozen=True):
+    """What `gossamer worker` was started with."""
+
+    projects: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()  # empty: all
+    concurrency: int = 64
+    labels: tuple[str, ...] = ()
+    delay: float = 0.0  # no host is asked more often than this by this worker
+    proxy: str | None = None
+
+
 class Duty(msgspec.Struct, frozen=True):
     """What a child needs to find its task and its spider."""
 
@@ -48,6 +60,9 @@ class Duty(msgspec.Struct, frozen=True):
     select: dict[str, str] = {}
     follow: bool = True
     args: dict[str, str] = {}
+    frontier: str = ""
+    namespace: str = ""
+    role: Role | None = None  # it serves whatever tasks there are, instead of one
 
 
 class Crew:
@@ -185,14 +200,17 @@ def told(code: int) -> str:
 
 async def work(duty: Duty, place: int) -> None:
     """A child's life: one worker, until its task has ended or it is told to stop."""
-    from pathlib import Path
+    if duty.role is not None:
+        from gossamer.services.role import serve
 
+        await serve(duty, duty.role)
+        return
     from gossamer.services.running import spider_for, worker_parts
     from gossamer.services.submission import read_kept
     from gossamer.services.wiring import open_frontier
 
     spider = spider_for(duty)
-    async with open_frontier(Path(duty.state)) as frontier:
+    async with open_frontier(Path(duty.state), duty.frontier, duty.namespace) as frontier:
         found = await frontier.tasks([duty.task])
         if not found:
             raise TaskFailed(f"There is no task {duty.task!r}", where=duty.state)
@@ -200,7 +218,7 @@ async def work(duty: Duty, place: int) -> None:
         async with worker_parts(
             frontier, found[0].spec, spider, kept, Path(duty.state), on_stuck=stuck
         ) as worker:
-            worker.name = f"worker-{place + 1}"
+            worker.name = f"{platform.node()}-{os.getpid()}" if duty.frontier else f"worker-{place + 1}"
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGTERM, worker.stop)
             await worker.run()

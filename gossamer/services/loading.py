@@ -52,6 +52,11 @@ def load_module(path: Path) -> types.ModuleType:
     return module
 
 
+def file_of(target: str) -> Path:
+    """The file that `FILE` or `FILE:NAME` names."""
+    return _split(target)[0]
+
+
 def _split(target: str) -> tuple[Path, str | None]:
     """File and name. A colon may also be part of the path: what exists as a file is a file."""
     if Path(target).exists():

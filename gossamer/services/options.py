@@ -42,6 +42,16 @@ class RunOptions:
     workers: int = 1
     json: bool = False
     quiet: bool = False
+    frontier: str = ""
+    """The URL of a frontier that many machines share; empty: the one in the state folder."""
+    namespace: str = ""
+    """Projects that share one store do not see each other."""
+    task: str | None = None
+    """The task's name, where it is not made from what is crawled."""
+    works: bool = True
+    """Whether this process fetches, or only submits, brings items to their file, and follows the task to its end."""
+    keep_open: bool = False
+    needs: tuple[str, ...] = ()
     keeps_nothing: bool = False
     """The output is gone when this is told, so it is not named: a measurement."""
     select: dict[str, str] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -50,6 +51,7 @@ class Overseer:
         self._history: deque[tuple[float, int, int]] = deque()
         self.note = ""
         self.counters: dict[str, int] = {}
+        self.ended = asyncio.Event()
 
     @property
     def seconds(self) -> float:
@@ -60,6 +62,7 @@ class Overseer:
         while True:
             task = await self.look()
             if task.state in ENDED:
+                self.ended.set()
                 return task
             await self._clock.sleep(LOOK_EVERY)
 

@@ -10,8 +10,10 @@ import asyncio
 import contextlib
 import logging
 import os
+import platform
 import signal
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from gossamer.model.errors import GossamerError, UsageError
 from gossamer.model.record import Outcome
 from gossamer.model.task import ENDED, Command, TaskSpec, TaskView
 from gossamer.ports.frontier import Frontier
-from gossamer.services.anew import begin_anew
+from gossamer.services.anew import begin_anew, forget_shared
 from gossamer.services.crew import Crew, Duty
 from gossamer.services.overseeing import Overseer, links_of
 from gossamer.services.progress import View
@@ -40,6 +42,15 @@ log = logging.getLogger("gossamer")
 READER_GONE = 141  # what a shell says of a process that was ended by SIGPIPE
 
 
+@dataclass(frozen=True)
+class Shared:
+    """The frontier of a run that other machines take part in."""
+
+    url: str
+    namespace: str = ""
+    works: bool = True
+
+
 class Performance:
     """The parts of a run, and what binds them together."""
 
@@ -54,7 +65,9 @@ class Performance:
         self.fresh = fresh
         self.workers = 1
         self.duty: Duty | None = None
+        self.shared: Shared | None = None
         self.signals = False
+        self._keeps_items = True  # this process brings the items to their file
         self.clock = SystemClock()
         self.interrupted = False
         self.began = False
@@ -67,6 +80,8 @@ class Performance:
         self._kills: list[Callable[[], None]] = []
 
     async def run(self) -> Ending:
+        if self.shared is not None:
+            return await self._run_shared(self.shared)
         with holding(self.state, self.spec.name):
             if self.fresh:
                 await begin_anew(self.state, self.spec.name, self.output)
@@ -77,13 +92,40 @@ class Performance:
                     await self._leave_no_trace(frontier)
                     raise
 
+    async def _run_shared(self, shared: Shared) -> Ending:
+        """Whoever holds the task on the machine that submitted it keeps its items; everybody else works only."""
+        name = self.spec.name
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(holding(self.state, name))
+            except UsageError:  # this machine does it already: one process more
+                self._keeps_items = False
+            async with open_frontier(self.state, shared.url, shared.namespace) as frontier:
+                if self.fresh:
+                    await forget_shared(frontier, name, self.output)
+                stored = await frontier.open_task(self.spec)
+                submitted = read_kept(stored.spec)
+                check_code(submitted, read_kept(self.spec), name)
+                if submitted.machine != read_kept(self.spec).machine:
+                    self._keeps_items = False
+                if not self._keeps_items:
+                    self.spec = stored.spec
+                return await self._run(frontier)
+
     async def _run(self, frontier: Frontier) -> Ending:
         task = await self._opened(frontier)
         finished = task.state in ENDED
+        if not self._keeps_items:
+            if not finished:
+                self.began = True
+                task = await self._work(frontier, read_kept(self.spec), None)
+            return await self._ending(frontier, task, already=finished)
         if finished and await self._is_written(frontier):
             return await self._ending(frontier, task, already=True)
         sink = open_sink(self.output, self._reader_gone if self.signals else None)
         async with SinkFollower(frontier, sink, self.spec.name, self._sink_name) as follower:
+            if self.shared is not None:
+                follower.poll_every(0.2)  # items are settled elsewhere, too
             if not finished:
                 self.began = True
                 task = await self._work(frontier, read_kept(self.spec), follower)
@@ -96,6 +138,8 @@ class Performance:
         task = await frontier.open_task(self.spec)
         counters = await frontier.counters(name)
         self._before = counters["pages"]
+        if not self._keeps_items:
+            return task
         check_output(task, kept)
         raised = is_raised(task, counters, kept.settings)
         if raised or task.state not in ENDED:
@@ -143,25 +187,64 @@ class Performance:
         number, _ = await frontier.cursor(self.spec.name, 0, self._sink_name)
         return not await frontier.read(self.spec.name, 0, number, 1)
 
-    async def _work(self, frontier: Frontier, kept: Kept, follower: SinkFollower) -> TaskView:
+    async def _work(self, frontier: Frontier, kept: Kept, follower: SinkFollower | None) -> TaskView:
         """Until the task ends or the run is interrupted."""
+        if self.shared is not None and not self.shared.works:
+            return await self._work_elsewhere(frontier, kept, follower)
         # What was read from standard input cannot be read again, so no process that reads it may be replaced for a handler.
         if self.duty is not None and (self.workers > 1 or self.spider.start == STDIN):
             return await self._work_in_crew(frontier, kept, follower)
         async with worker_parts(
             frontier, self.spec, self.spider, kept, self.state, on_stuck=begin_again if self.signals else None
         ) as worker:
+            if self.shared is not None:
+                worker.name = f"{platform.node()}-{os.getpid()}"
             worker.on_settled = lambda outcomes: self._notice(outcomes, follower)
             runtime = worker.runtimes[self.spec.name]
             self._overseer = Overseer(
-                frontier, runtime, self.clock, self.view, lag=lambda: follower.lag, wake=worker.wake
+                frontier, runtime, self.clock, self.view, lag=lambda: lag_of(follower), wake=worker.wake
             )
             self._stops.append(worker.stop)
             return await self._together(frontier, runtime, self._overseer, worker.run(), worker.wake)
 
-    async def _work_in_crew(self, frontier: Frontier, kept: Kept, follower: SinkFollower) -> TaskView:
+    async def _work_in_crew(self, frontier: Frontier, kept: Kept, follower: SinkFollower | None) -> TaskView:
         assert self.duty is not None
-        runtime = Runtime(
+        runtime = self._runtime(frontier, kept)
+        crew = Crew(self.duty, self.workers)
+        self._overseer = Overseer(
+            frontier, runtime, self.clock, self.view, workers=self.workers, lag=lambda: lag_of(follower)
+        )
+        self._stops.append(crew.stop)
+        self._kills.append(crew.kill)
+        if follower is not None:
+            follower.poll_every(0.2)  # items are settled by the children, who cannot wake this follower
+        return await self._together(frontier, runtime, self._overseer, crew.run(), lambda: None)
+
+    async def _work_elsewhere(
+        self, frontier: Frontier, kept: Kept, follower: SinkFollower | None
+    ) -> TaskView:
+        """Feed and follow; the workers are somewhere else."""
+        runtime = self._runtime(frontier, kept)
+        self._overseer = Overseer(
+            frontier, runtime, self.clock, self.view, workers=0, lag=lambda: lag_of(follower)
+        )
+        stopped = asyncio.Event()
+        self._stops.append(stopped.set)
+        ended = self._overseer.ended
+
+        async def follow() -> None:
+            waits = [asyncio.create_task(event.wait()) for event in (stopped, ended)]
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waits:
+                    wait.cancel()
+
+        return await self._together(frontier, runtime, self._overseer, follow(), lambda: None)
+
+    def _runtime(self, frontier: Frontier, kept: Kept) -> Runtime:
+        """What feeding and the author's hooks need of the task, where no worker of this process has it."""
+        return Runtime(
             self.spec,
             self.spider,
             kept.settings,
@@ -169,14 +252,18 @@ class Performance:
             hosts=kept.hosts,
             home=kept.home,
         )
-        crew = Crew(self.duty, self.workers)
-        self._overseer = Overseer(
-            frontier, runtime, self.clock, self.view, workers=self.workers, lag=lambda: follower.lag
-        )
-        self._stops.append(crew.stop)
-        self._kills.append(crew.kill)
-        follower.poll_every(0.2)  # items are settled by the children, who cannot wake this follower
-        return await self._together(frontier, runtime, self._overseer, crew.run(), lambda: None)
+
+    async def _feed(self, frontier: Frontier) -> None:
+        """Push the seeds; again where the store has lost its end since, for it may have lost them too."""
+        assert self._feeder is not None
+        while True:
+            life = frontier.incarnation
+            await self._feeder.run()
+            if self.shared is None or self.spider.start == STDIN:
+                return
+            while frontier.incarnation == life:
+                await self.clock.sleep(1.0)
+            log.warning("the store has lost its end; the seeds are pushed again (known ones change nothing)")
 
     async def _together(
         self,
@@ -198,7 +285,7 @@ class Performance:
             links = links_of(runtime, await self.spider.call("started"))
             await frontier.push(self.spec.name, links)
         self._feeder = Feeder(frontier, runtime, self.clock, nothing_to_start_from)
-        feeder = asyncio.create_task(self._feeder.run())
+        feeder = asyncio.create_task(self._feed(frontier))
         watch = asyncio.create_task(overseer.run())
         work = asyncio.create_task(working)
         helpers = {feeder, watch}
@@ -220,8 +307,8 @@ class Performance:
                 task.cancel()
             await asyncio.gather(work, *helpers, return_exceptions=True)
 
-    def _notice(self, outcomes: list[Outcome], follower: SinkFollower) -> None:
-        if any(outcome.items for outcome in outcomes):
+    def _notice(self, outcomes: list[Outcome], follower: SinkFollower | None) -> None:
+        if follower is not None and any(outcome.items for outcome in outcomes):
             follower.notify()
 
     async def _ending(self, frontier: Frontier, task: TaskView, *, already: bool, written: int = 0) -> Ending:
@@ -230,12 +317,17 @@ class Performance:
         ending = Ending.of(
             name, task.state.value, await frontier.counters(name), await frontier.samples(name), reason=task.reason,
             seconds=self.clock.now() - self._started, pages_before=self._before,
-            interrupted=self.interrupted and task.state not in ENDED, output=self.output, state_dir=self.state,
+            interrupted=self.interrupted and task.state not in ENDED,
+            output=self.output if self._keeps_items else None, state_dir=self.state,
         )  # fmt: skip
         if self._feeder is not None:
             ending.note_seeds(self._feeder.refusals.counts, self._feeder.refusals.samples)
         if already:
             ending.notes.append(already_ended(task, written))
+        if not self._keeps_items:
+            ending.notes.append(
+                f"The items go to {read_kept(self.spec).output} on the machine that submitted the task."
+            )
         if self.spider.hooks.ended and task.state in ENDED and not already:
             await self.spider.call("ended", ending)
         return ending
@@ -250,3 +342,23 @@ def check_output(task: TaskView, kept: Kept) -> None:
             where=f"--output {kept.output}",
             hint="name the same file, or begin anew with --fresh",
         )
+
+
+def check_code(submitted: Kept, ours: Kept, name: str) -> None:
+    """One name is one task: nobody takes part in it with other code, or by another command."""
+    if submitted.code == ours.code:
+        return
+    what = (
+        "was submitted with other code"
+        if submitted.code and submitted.code.digest
+        else "was submitted otherwise"
+    )
+    raise UsageError(
+        f"A task of this name {what}",
+        where=f"--task {name}",
+        hint="the same command and the same files on all machines; another --task NAME; or --fresh, which forgets it",
+    )
+
+
+def lag_of(follower: SinkFollower | None) -> int:
+    return 0 if follower is None else follower.lag

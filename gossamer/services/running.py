@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gossamer.model.errors import OutputError, StateError, TaskFailed
 from gossamer.services.crew import Duty, duty_of
-from gossamer.services.performing import Performance
+from gossamer.services.performing import Performance, Shared
 from gossamer.services.progress import View, make_view
 from gossamer.services.seeding import check_start
 from gossamer.services.sparing import SparingHandler
-from gossamer.services.submission import name_with, spec_of
+from gossamer.services.submission import Code, name_with, spec_of
 from gossamer.services.summary import report
+from gossamer.services.wiring import machine_id
 from gossamer.services.working import worker_parts
 
 if TYPE_CHECKING:
@@ -35,14 +36,16 @@ def crawl(options: RunOptions) -> int:
 
     settings = options.resolve()
     urls = [canonical(url) for url in options.urls]
-    name = name_with(
+    name = options.task or name_with(
         origin_of(urls[0]).host.strip("[]"), urls, sorted(options.select.items()), settings.settings.follow
     )
+    code = Code(name, urls=tuple(urls), select=options.select, follow=settings.settings.follow)
     spider = simple_spider(name, urls, options.select, follow=settings.settings.follow)
     duty = duty_of(
-        str(options.state), name, urls=tuple(urls), select=options.select, follow=settings.settings.follow
-    )
-    return conduct(spider, name, settings.settings, options, duty)
+        str(options.state), name, urls=tuple(urls), select=options.select, follow=settings.settings.follow,
+        frontier=options.frontier, namespace=options.namespace,
+    )  # fmt: skip
+    return conduct(spider, name, settings.settings, options, duty, code)
 
 
 def run(options: RunOptions) -> int:
@@ -56,9 +59,22 @@ def run(options: RunOptions) -> int:
     loaded = options.resolve(
         spider.settings, spider=spider.name, seed_hosts=lambda known: hosts_of_seeds(spider, known)[0]
     )
-    name = name_with(spider.name, sorted(options.args.items())) if options.args else spider.name
-    duty = duty_of(str(options.state), name, file=options.file, args=options.args)
-    return conduct(spider, name, loaded.settings, options, duty)
+    derived = name_with(spider.name, sorted(options.args.items())) if options.args else spider.name
+    name = options.task or derived
+    code = Code(spider.name, digest_of(options.file), args=options.args)
+    duty = duty_of(
+        str(options.state), name, file=options.file, args=options.args,
+        frontier=options.frontier, namespace=options.namespace,
+    )  # fmt: skip
+    return conduct(spider, name, loaded.settings, options, duty, code)
+
+
+def digest_of(target: str) -> str:
+    """The digest of the spider's code; `target` is FILE or FILE:NAME."""
+    from gossamer.services.loading import file_of
+    from gossamer.services.projects import digest
+
+    return digest(file_of(target))
 
 
 def spider_for(duty: Duty) -> Spider:
@@ -73,16 +89,30 @@ def spider_for(duty: Duty) -> Spider:
     return spider
 
 
-def conduct(spider: Spider, name: str, settings: Settings, options: RunOptions, duty: Duty | None) -> int:
+def conduct(
+    spider: Spider,
+    name: str,
+    settings: Settings,
+    options: RunOptions,
+    duty: Duty | None,
+    code: Code | None = None,
+) -> int:
     """Run the task in this terminal; report how it ended."""
     check_start(spider, settings)
-    spec = spec_of(name, spider, settings, options.output_for(name))
+    spec = spec_of(
+        name, spider, settings, options.output_for(name), code=code,
+        machine=machine_id(options.state) if options.frontier else "",
+        keep_open=options.keep_open, needs=options.needs,
+    )  # fmt: skip
     view = make_view(quiet=options.quiet)
     quiet_log(view, settings.log_level)
     performance = Performance(
         spider, spec, options.state, options.output_for(name), view, fresh=options.fresh
     )
     performance.workers = options.workers
+    performance.shared = (
+        Shared(options.frontier, options.namespace, options.works) if options.frontier else None
+    )
     performance.duty = duty
     performance.signals = True
     with view:

@@ -21,6 +21,17 @@ from gossamer.spiders.seeds import STDIN
 from gossamer.spiders.spider import Spider
 
 
+class Code(msgspec.Struct, frozen=True):
+    """What a worker must have to take part: a spider by name and digest, or nothing but what `gossamer crawl` was told."""
+
+    spider: str
+    digest: str = ""  # of the file and its neighbours; empty for `crawl`, whose spider comes with the program
+    args: dict[str, str] = {}
+    urls: tuple[str, ...] = ()
+    select: dict[str, str] = {}
+    follow: bool = True
+
+
 class Kept(msgspec.Struct, frozen=True):
     """What `TaskSpec.settings` holds."""
 
@@ -28,13 +39,25 @@ class Kept(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...] = ()  # of the seeds: the scope where `allow` is empty
     output: str = ""  # where the items go
     home: tuple[str, ...] = ()  # origins of the seeds, where credentials among the headers may go
+    code: Code | None = None  # whose handlers these are; None in a state of an older version
+    machine: str = ""  # that submitted it, and holds the file of its items
 
 
 def read_kept(spec: TaskSpec) -> Kept:
     return msgspec.json.decode(spec.settings, type=Kept)
 
 
-def spec_of(name: str, spider: Spider, settings: Settings, output: Path) -> TaskSpec:
+def spec_of(
+    name: str,
+    spider: Spider,
+    settings: Settings,
+    output: Path,
+    *,
+    code: Code | None = None,
+    machine: str = "",
+    keep_open: bool = False,
+    needs: tuple[str, ...] = (),
+) -> TaskSpec:
     """The task of this spider under these settings."""
     hosts, eager = hosts_of_seeds(spider, settings)
     return TaskSpec(
@@ -45,6 +68,8 @@ def spec_of(name: str, spider: Spider, settings: Settings, output: Path) -> Task
                 hosts,
                 "-" if str(output) == "-" else str(output.resolve()),
                 home_of(spider, settings),
+                code,
+                machine,
             )
         ),
         wish=wish_of(settings, eager),
@@ -52,7 +77,8 @@ def spec_of(name: str, spider: Spider, settings: Settings, output: Path) -> Task
         max_items=settings.max_items,
         max_errors=settings.max_errors,
         pages_per_pattern=settings.pages_per_pattern,
-        keep_open=bool(spider.hooks.idle),
+        keep_open=keep_open or bool(spider.hooks.idle),
+        needs=needs,
         log_limit=settings.max_waiting_items,
     )
 

@@ -7,17 +7,19 @@ import contextlib
 import errno
 import fcntl
 import os
+import secrets
 import shutil
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from difflib import get_close_matches
 from hashlib import blake2b
 from pathlib import Path
 
 from gossamer.backends.sqlite.frontier import SqliteFrontier
 from gossamer.backends.sqlite.sessions import SessionLocks
-from gossamer.model.errors import StateError, UsageError
+from gossamer.model.errors import SettingsError, StateError, UsageError
 from gossamer.model.settings import Settings
 from gossamer.ports.blobs import BODY
 from gossamer.ports.cache import AnswerCache
@@ -28,6 +30,8 @@ from gossamer.services.bodies import BLOBS
 
 FRONTIER_FILE = "frontier.db"
 SESSIONS = "sessions"
+MACHINE = "machine"
+REDIS = ("redis", "rediss", "redis+sentinel", "rediss+sentinel")
 RUNNING = "running"  # one locked file for each task that a process runs
 DAMAGED = ".damaged"
 LOOKS, LOOK_AGAIN = 5, 0.02  # at a lock that somebody may hold for a moment only
@@ -47,10 +51,59 @@ class SystemClock:
 
 
 @asynccontextmanager
-async def open_frontier(state: Path) -> AsyncIterator[Frontier]:
-    """The frontier that a state folder holds; made if there is none."""
-    async with SqliteFrontier(state / FRONTIER_FILE) as frontier:
+async def open_frontier(state: Path, url: str = "", namespace: str = "") -> AsyncIterator[Frontier]:
+    """The frontier that a URL names, or the one that a state folder holds; made if there is none."""
+    async with shared_frontier(url, namespace) if url else SqliteFrontier(state / FRONTIER_FILE) as frontier:
         yield frontier
+
+
+def shared_frontier(url: str, namespace: str = "") -> Frontier:
+    """The backend that the URL's scheme names, not opened yet. Raises SettingsError for one that nobody knows."""
+    scheme = url.partition(":")[0]
+    if scheme in REDIS:
+        with needing("redis", "redis"):
+            from gossamer.backends.redis.frontier import RedisFrontier
+        return RedisFrontier(url, namespace=namespace)
+    near = get_close_matches(scheme, REDIS, n=1)
+    raise SettingsError(
+        f"No frontier is kept at {scheme or url[:20]!r}",
+        where="option --frontier",
+        hint=f"{near[0]}://…" if near else "redis://host:6379/0; leave it out for a file in the state folder",
+    )
+
+
+@contextmanager
+def needing(extra: str, driver: str) -> Iterator[None]:
+    """What is imported here is an extra: say how to get it where it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != driver:
+            raise
+        raise SettingsError(
+            f"This needs the package {driver!r}, which is not installed",
+            where="option --frontier",
+            hint=f"pip install 'gossamer[{extra}]'",
+        ) from None
+
+
+def machine_id(state: Path) -> str:
+    """What tells this state folder, and so this machine, from all others: drawn once, and kept in it."""
+    file = state / MACHINE
+    with contextlib.suppress(FileNotFoundError):
+        if kept := file.read_text(encoding="ascii").strip():
+            return kept
+    state.mkdir(parents=True, exist_ok=True)
+    drawn = secrets.token_hex(8)
+    new = file.with_name(f"{MACHINE}.{drawn}")
+    new.write_text(f"{drawn}\n", encoding="ascii")
+    try:
+        os.link(new, file)  # whoever is first draws for all
+    except FileExistsError:
+        drawn = file.read_text(encoding="ascii").strip()
+    finally:
+        new.unlink(missing_ok=True)
+    return drawn
 
 
 def has_state(state: Path) -> bool:

@@ -82,6 +82,10 @@ class Spider:
         """Give the arguments (the others are their defaults), here and in the asyncio tasks started from here on."""
         self._args.set(with_values(self._args.get(), values))
 
+    def fix_args(self, values: Mapping[str, Any]) -> None:
+        """Give the arguments to whoever uses this object, in whatever context: it serves one task only."""
+        self._args = ContextVar(f"args of {self.name}", default=with_values(self._args.get(), values))  # noqa: B039  (never changed)
+
     # What an author decorates
 
     def page(

@@ -10,7 +10,7 @@ from test_worker import HOST, Shop, star, until
 
 from gossamer.crawling import worker as worker_module
 from gossamer.model.record import State
-from gossamer.model.task import Command, SessionLost, TaskState
+from gossamer.model.task import Command, TaskState
 
 
 async def test_a_paused_task_begins_nothing_that_it_had_leased_ahead() -> None:
@@ -97,8 +97,10 @@ async def test_while_the_store_is_silent_nothing_that_was_leased_ahead_is_begun(
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_lost_session_closes_every_socket_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its leases went to others: the worker aborts what is open, settles nothing of it, and says so."""
+async def test_a_lost_session_closes_every_socket_and_is_followed_by_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its leases went to others: the worker aborts what is open, settles nothing of it, and goes on under a new session."""
     monkeypatch.setattr(worker_module, "BEAT_EVERY", 0.02)
     shop = Shop(star(10))
     shop.site.gate = asyncio.Event()
@@ -107,8 +109,44 @@ async def test_a_lost_session_closes_every_socket_first(monkeypatch: pytest.Monk
     await until(lambda: shop.site.open == 1)
     [session] = shop.frontier._sessions
     await shop.frontier.close_session(session)
-    with pytest.raises(SessionLost):
-        await asyncio.wait_for(running, 3)
-    assert shop.site.cancelled == 1
-    assert shop.site.open == 0
-    assert await shop.ended("/") == (State.PENDING, "")
+    await until(lambda: shop.site.cancelled == 1)
+    await until(lambda: shop.site.open == 1)
+    assert session not in shop.frontier._sessions
+    shop.site.gate.set()
+    await asyncio.wait_for(running, 3)
+    assert await shop.state() is TaskState.COMPLETED
+    assert shop.site.asked[f"{HOST}/"] == 2
+
+
+async def test_what_was_known_is_not_known_after_the_store_lost_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another incarnation: nothing of the old one is settled, the memory of known URLs is empty, and the task ends whole."""
+    monkeypatch.setattr(worker_module, "LOOK_AGAIN", 0.02)
+    shop = Shop(star(10))
+    worker = await shop.worker()
+    shop.site.gate = asyncio.Event()
+    running = asyncio.create_task(worker.run())
+    await until(lambda: shop.site.open == 1)
+    shop.runtime.outlinks.known.add(f"{HOST}/3", 100)  # as if it had been pushed in what was lost
+    shop.frontier.incarnation = "another"
+    await until(lambda: shop.site.cancelled == 1)
+    shop.site.gate.set()
+    await asyncio.wait_for(running, 3)
+    assert await shop.ended("/3") == (State.DONE, "")
+    assert shop.runtime.outlinks.known.incarnation == "another"
+
+
+async def test_a_lasting_worker_takes_tasks_as_they_come() -> None:
+    """Without a task it waits; one that is added is worked on to its end; then it waits again, until it is stopped."""
+    shop = Shop(star(5))
+    worker = await shop.worker(lasting=True)
+    worker.runtimes.clear()
+    running = asyncio.create_task(worker.run())
+    await asyncio.sleep(0.01)
+    assert not running.done()
+    worker.add(shop.runtime)
+    await until(lambda: worker.ended == {"shop": "COMPLETED"})
+    assert not running.done()
+    worker.stop()
+    await asyncio.wait_for(running, 3)

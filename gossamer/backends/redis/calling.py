@@ -64,7 +64,7 @@ class Calls:
         self._shown = shown
         self._script = source().encode()
         self._sha = sha1(self._script, usedforsecurity=False).hexdigest().encode()
-        self.incarnation = ""
+        self.life = -1  # the store's incarnation, as it was told last
         self.highest = 0  # the highest lease number that was ever granted to us
 
     async def __call__(self, call: str, /, **arguments: Any) -> list[Any]:
@@ -90,7 +90,7 @@ class Calls:
                 continue
             if said:
                 log.warning("the store at %s answers again", self._shown)
-            self.incarnation = f"redis-{int(answer[1])}"
+            self.life = int(answer[1])
             return [answer[0], *answer[2:]]
 
     async def _send(self, packed: bytes) -> list[Any]:

@@ -45,7 +45,7 @@ class RedisFrontier:
 
     @property
     def incarnation(self) -> str:
-        return self._calls.incarnation
+        return f"redis-{self._calls.life}"
 
     async def __aenter__(self) -> Self:
         try:
@@ -84,7 +84,7 @@ class RedisFrontier:
         return self._granted(answer)
 
     async def settle(self, session: str, outcomes: Sequence[Outcome], want: Mapping[str, int]) -> Leases:
-        identity = self._turn(session)
+        identity, life = self._turn(session), self._calls.life
 
         def arguments() -> dict[str, Any]:
             return {
@@ -92,6 +92,7 @@ class RedisFrontier:
                 "outcomes": [outcome_row(outcome, pattern=bool(self._with_patterns)) for outcome in outcomes],
                 "want": list(want.items()),
                 "identity": identity,
+                "incarnation": life,
                 "patterns": list(self._with_patterns),
             }
 

@@ -6,6 +6,7 @@ Options that are settings are taken as text and converted with all other setting
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,26 @@ RESULTS = Group("Results", sort_key=1)
 WHAT = Group("What is fetched", sort_key=2)
 HOW = Group("How politely", sort_key=3)
 RUNNING = Group("How it runs", sort_key=4)
+TOGETHER = Group("On several machines", sort_key=5)
+FRONTIER = "GOSSAMER_FRONTIER"
+
+Frontier = Annotated[
+    str,
+    Parameter(
+        name="--frontier", group=TOGETHER, metavar="URL", env_var=FRONTIER,
+        help="A frontier that machines share: redis://host:6379/0, rediss://…, redis+sentinel://h1,h2/master.",
+    ),
+]  # fmt: skip
+Namespace = Annotated[
+    str,
+    Parameter(
+        name="--namespace", group=TOGETHER, metavar="NAME", env_var="GOSSAMER_NAMESPACE",
+        help="Tasks of other namespaces of the store are not seen.",
+    ),
+]  # fmt: skip
 
 MAX_WORKERS = 256
+_TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 OTHER_FORMATS = frozenset({".csv", ".tsv", ".xml", ".parquet", ".xlsx", ".db", ".sqlite", ".yaml", ".yml"})
 
 # Option → setting, where the option's value is the setting's.
@@ -108,6 +127,29 @@ class Flags:
         ),
     ] = None
 
+    frontier: Frontier = ""
+    namespace: Namespace = ""
+    task: Annotated[
+        str | None,
+        Parameter(group=TOGETHER, metavar="NAME", help="The task's name; the same name is the same task."),
+    ] = None
+    no_work: Annotated[
+        bool,
+        Parameter(name="--no-work", group=TOGETHER, help="Submit and follow it; workers elsewhere fetch."),
+    ] = False
+    keep_open: Annotated[
+        bool,
+        Parameter(
+            group=TOGETHER, help="Do not end by itself: `gossamer push` gives it more, `close` ends it."
+        ),
+    ] = False
+    needs: Annotated[
+        list[str] | None,
+        Parameter(
+            group=TOGETHER, metavar="LABEL", help="Only workers with this label take part; repeatable."
+        ),
+    ] = None
+
     def options(self, **own: Any) -> RunOptions:
         """What `crawl` and `run` share; `own` are settings that one of them has for itself. Raises UsageError, SettingsError."""
         if not 1 <= self.workers <= MAX_WORKERS:
@@ -120,7 +162,24 @@ class Flags:
                 where=f"option --output {self.output}",
                 hint=f"{self.output.with_suffix('.jsonl')}",
             )
+        if self.no_work and not self.frontier:
+            raise UsageError(
+                "Nobody else works on a state folder",
+                where="option --no-work",
+                hint="leave it out, or name a --frontier",
+            )
+        if self.task is not None and not _TASK.fullmatch(self.task):
+            raise UsageError(
+                f"{self.task[:100]!r} is no name for a task", where="option --task",
+                hint="up to 100 letters, digits, dots, - and _",
+            )  # fmt: skip
         return RunOptions(
+            frontier=self.frontier,
+            namespace=self.namespace,
+            task=self.task,
+            works=not self.no_work,
+            keep_open=self.keep_open,
+            needs=tuple(self.needs or ()),
             settings=self.given_settings(own),
             config=self.config,
             state=self.state,

@@ -17,11 +17,12 @@ from cyclopts import Parameter
 
 from gossamer.model.errors import UsageError
 from gossamer.services import figures
+from gossamer.services.commands.flags import Frontier, Namespace
 from gossamer.services.options import STATE
 
 if TYPE_CHECKING:
     from gossamer.model.task import Command, TaskView
-    from gossamer.ports.frontier import Frontier
+    from gossamer.ports.frontier import Frontier as Store
 
 T = TypeVar("T")
 STOPPED = "STOPPED"
@@ -38,13 +39,15 @@ def tasks(
     /,
     *,
     state: State = STATE,
+    frontier: Frontier = "",
+    namespace: Namespace = "",
     as_json: Json = False,
 ) -> int:
     """List the crawls of this folder, or sum up one of them."""
     if task is not None:
-        _tell_one(wait_for(_told(state, task)), state, as_json=as_json)
+        _tell_one(wait_for(_told(Place(state, frontier, namespace), task)), state, as_json=as_json)
         return 0
-    rows = wait_for(_listed(state))
+    rows = wait_for(_listed(Place(state, frontier, namespace)))
     if as_json:
         print(json.dumps(rows))
     elif not rows:
@@ -57,20 +60,24 @@ def tasks(
     return 0
 
 
-def pause(task: TaskName, /, *, state: State = STATE) -> int:
+def pause(
+    task: TaskName, /, *, state: State = STATE, frontier: Frontier = "", namespace: Namespace = ""
+) -> int:
     """Let a crawl rest until it is resumed."""
     from gossamer.model.task import Command
 
-    wait_for(_order(state, task, Command.PAUSE, "PAUSED"))
+    wait_for(_order(Place(state, frontier, namespace), task, Command.PAUSE, "PAUSED"))
     _say(f"{task} rests. It goes on with: gossamer resume {task}{_state_option(state)}")
     return 0
 
 
-def resume(task: TaskName, /, *, state: State = STATE) -> int:
+def resume(
+    task: TaskName, /, *, state: State = STATE, frontier: Frontier = "", namespace: Namespace = ""
+) -> int:
     """Let a paused crawl go on."""
     from gossamer.model.task import Command
 
-    view = wait_for(_order(state, task, Command.RESUME, "RUNNING"))
+    view = wait_for(_order(Place(state, frontier, namespace), task, Command.RESUME, "RUNNING"))
     if view.state.value == "COMPLETED":
         _say(f"{task} had nothing left to do: it is COMPLETED.")
     else:
@@ -78,18 +85,22 @@ def resume(task: TaskName, /, *, state: State = STATE) -> int:
     return 0
 
 
-def cancel(task: TaskName, /, *, state: State = STATE) -> int:
+def cancel(
+    task: TaskName, /, *, state: State = STATE, frontier: Frontier = "", namespace: Namespace = ""
+) -> int:
     """End a crawl, keeping what it has."""
     from gossamer.model.task import Command
 
-    wait_for(_order(state, task, Command.CANCEL))
+    wait_for(_order(Place(state, frontier, namespace), task, Command.CANCEL))
     _say(f"{task} is cancelled; what it had collected stays.")
     return 0
 
 
-def retry_failed(task: TaskName, /, *, state: State = STATE) -> int:
+def retry_failed(
+    task: TaskName, /, *, state: State = STATE, frontier: Frontier = "", namespace: Namespace = ""
+) -> int:
     """Give the FAILED pages of a crawl another chance."""
-    number = wait_for(_retry_failed(state, task))
+    number = wait_for(_retry_failed(Place(state, frontier, namespace), task))
     if number:
         pages = figures.counted(number, "failed page waits", "failed pages wait")
         _say(f"{pages} for another try. Start the crawl's command again, or leave it running.")
@@ -105,8 +116,12 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(work)
 
 
-def opened(state: Path) -> Any:
-    """The frontier of a state directory that exists; as an async context manager."""
+def opened(state: Path, url: str = "", namespace: str = "") -> Any:
+    """The shared frontier, or that of a state directory that exists; as an async context manager."""
+    if url:
+        from gossamer.services import wiring
+
+        return wiring.open_frontier(state, url, namespace)
     if not state.is_dir():
         raise UsageError(
             "There is no crawl here: the state directory does not exist",
@@ -124,7 +139,7 @@ def opened(state: Path) -> Any:
     return wiring.open_frontier(state)
 
 
-async def find_task(frontier: Frontier, name: str) -> TaskView:
+async def find_task(frontier: Store, name: str) -> TaskView:
     """The task of this name; raises UsageError with the nearest name."""
     found = await frontier.tasks()
     for view in found:
@@ -140,21 +155,29 @@ async def find_task(frontier: Frontier, name: str) -> TaskView:
     )
 
 
-async def _listed(state: Path) -> list[dict[str, Any]]:
-    async with opened(state) as frontier:
-        return [await _read_row(frontier, state, view) for view in await frontier.tasks()]
+async def _listed(place: Place) -> list[dict[str, Any]]:
+    async with opened(*place) as frontier:
+        return [await _read_row(frontier, place, view) for view in await frontier.tasks()]
 
 
 async def _read_row(
-    frontier: Frontier, state: Path, view: TaskView, counters: dict[str, int] | None = None
+    frontier: Store, place: Place, view: TaskView, counters: dict[str, int] | None = None
 ) -> dict[str, Any]:
     """What is shown of one task. Items that wait for their file are counted where nobody is about to write them."""
     from gossamer.services.wiring import runner
 
     name = view.spec.name
-    is_run = runner(state, name) is not None
+    is_run = bool(place.frontier) or runner(place.state, name) is not None
     unwritten = 0 if is_run else len(await frontier.read(name, 0, 0, COUNTED))
     return _row(view, counters or await frontier.counters(name), is_run=is_run, unwritten=unwritten)
+
+
+class Place(NamedTuple):
+    """Where the tasks are that a command is about."""
+
+    state: Path
+    frontier: str = ""
+    namespace: str = ""
 
 
 class Told(NamedTuple):
@@ -165,11 +188,11 @@ class Told(NamedTuple):
     samples: dict[str, list[str]]
 
 
-async def _told(state: Path, task: str) -> Told:
-    async with opened(state) as frontier:
+async def _told(place: Place, task: str) -> Told:
+    async with opened(*place) as frontier:
         view = await find_task(frontier, task)
         counters = await frontier.counters(task)
-        row = await _read_row(frontier, state, view, counters)
+        row = await _read_row(frontier, place, view, counters)
         return Told(row, counters, await frontier.samples(task))
 
 
@@ -244,18 +267,18 @@ def _cells(row: dict[str, Any]) -> list[str]:
     ]
 
 
-async def _order(state: Path, task: str, command: Command, there: str | None = None) -> TaskView:
+async def _order(place: Place, task: str, command: Command, there: str | None = None) -> TaskView:
     """Obeyed, or so already: who wants a task to rest does not mind that it rests."""
-    async with opened(state) as frontier:
+    async with opened(*place) as frontier:
         view = await find_task(frontier, task)
         return view if view.state.value == there else await _obeyed(frontier, task, command)
 
 
-async def _retry_failed(state: Path, task: str) -> int:
+async def _retry_failed(place: Place, task: str) -> int:
     """How many there were. Nothing is ordered where none failed: an ended task would run again for nothing."""
     from gossamer.model.task import Command
 
-    async with opened(state) as frontier:
+    async with opened(*place) as frontier:
         await find_task(frontier, task)
         counters: dict[str, int] = await frontier.counters(task)
         number = counters.get("failed", 0)
@@ -264,7 +287,7 @@ async def _retry_failed(state: Path, task: str) -> int:
         return number
 
 
-async def _obeyed(frontier: Frontier, task: str, command: Command) -> TaskView:
+async def _obeyed(frontier: Store, task: str, command: Command) -> TaskView:
     from gossamer.model.task import IllegalChange
 
     try:

@@ -132,3 +132,19 @@ local function settle(session, outcomes, answer)
   for _, task in pairs(S.tasks) do R.check_end(task) end
   H.refresh()
 end
+
+-- The worker knew another life of this store: what it left out as known may be gone. Its pages are fetched again.
+local function give_all_back(session, outcomes, answer)
+  answer.stale = {}
+  for _, outcome in ipairs(outcomes) do
+    answer.stale[#answer.stale + 1] = outcome.number
+    local lease = G.lease(outcome.number)
+    if lease and lease.session == session then
+      H.obey(S.host(lease.host), nil, outcome.sent_ago)
+      G.give_back(lease)
+      S.count(S.task(lease.task), 'stale', 1)
+    end
+  end
+  R.account_given_up()
+  H.refresh()
+end

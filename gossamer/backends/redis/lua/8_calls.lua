@@ -72,6 +72,10 @@ function C.settle()
   S.enter()
   R.tick()
   local answer = {}
+  if A.incarnation ~= S.meta.incarnation then
+    give_all_back(A.session, A.outcomes, answer)
+    return answer
+  end
   settle(A.session, A.outcomes, answer)
   if V.is_alive(A.session) then
     G.lease_all(A.session, A.want, answer)

@@ -27,7 +27,7 @@ async def _man(duty: Duty, processes: int) -> None:
     # What is wrong with the store or a project is told once, here, and not by each process again and again.
     for target in duty.role.projects if duty.role is not None else ():
         Project(target).spiders()
-    async with open_frontier(Path(duty.state), duty.frontier, duty.namespace):
+    async with open_frontier(Path(duty.state), duty.frontier, duty.namespace, telling=True):
         pass
     crew = Crew(duty, processes)
     told: list[int] = []

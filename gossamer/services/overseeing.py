@@ -89,7 +89,8 @@ class Overseer:
             return task
 
     def _is_idle(self, task: TaskView) -> bool:
-        running = task.state is TaskState.RUNNING
+        # A task that was opened to stay open ends by `gossamer close`; the author's hook closes only its own.
+        running = task.state is TaskState.RUNNING and bool(self._runtime.spider.hooks.idle)
         return running and task.spec.keep_open and not task.seeding and task.pending == 0 and task.leased == 0
 
     async def _idle(self) -> None:

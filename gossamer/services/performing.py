@@ -100,7 +100,7 @@ class Performance:
                 stack.enter_context(holding(self.state, name))
             except UsageError:  # this machine does it already: one process more
                 self._keeps_items = False
-            async with open_frontier(self.state, shared.url, shared.namespace) as frontier:
+            async with open_frontier(self.state, shared.url, shared.namespace, telling=True) as frontier:
                 if self.fresh:
                     await forget_shared(frontier, name, self.output)
                 stored = await frontier.open_task(self.spec)

@@ -19,6 +19,7 @@ from gossamer.services.values import FIELDS, Refused
 
 FILE_NAME = "gossamer.toml"
 ENV_PREFIX = "GOSSAMER_"
+OPTIONS = frozenset({"GOSSAMER_FRONTIER", "GOSSAMER_NAMESPACE"})  # of the commands, which are no settings
 MAX_FILE = 1024 * 1024
 
 SECRET = frozenset({"headers", "proxy"})
@@ -151,6 +152,8 @@ def _in_environment(env: Mapping[str, str]) -> Iterator[tuple[str, Given]]:
         # An empty variable is how shells and compose files unset one.
         if variable.startswith(ENV_PREFIX) and env[variable] != "":
             name = variable.removeprefix(ENV_PREFIX)
+            if variable in OPTIONS:
+                continue
             if name != name.upper() or name.lower() not in FIELDS:
                 _unknown_variable(variable)
             yield name.lower(), Given(env[variable], f"environment variable {variable}")

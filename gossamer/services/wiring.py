@@ -51,19 +51,26 @@ class SystemClock:
 
 
 @asynccontextmanager
-async def open_frontier(state: Path, url: str = "", namespace: str = "") -> AsyncIterator[Frontier]:
-    """The frontier that a URL names, or the one that a state folder holds; made if there is none."""
-    async with shared_frontier(url, namespace) if url else SqliteFrontier(state / FRONTIER_FILE) as frontier:
+async def open_frontier(
+    state: Path, url: str = "", namespace: str = "", *, telling: bool = False
+) -> AsyncIterator[Frontier]:
+    """The frontier that a URL names, or the one that a state folder holds; made if there is none. `telling`: what a store's
+    settings weaken of the promise is said, as whoever begins to work wants to hear once."""
+    async with (
+        shared_frontier(url, namespace, telling=telling)
+        if url
+        else SqliteFrontier(state / FRONTIER_FILE) as frontier
+    ):
         yield frontier
 
 
-def shared_frontier(url: str, namespace: str = "") -> Frontier:
+def shared_frontier(url: str, namespace: str = "", *, telling: bool = False) -> Frontier:
     """The backend that the URL's scheme names, not opened yet. Raises SettingsError for one that nobody knows."""
     scheme = url.partition(":")[0]
     if scheme in REDIS:
         with needing("redis", "redis"):
             from gossamer.backends.redis.frontier import RedisFrontier
-        return RedisFrontier(url, namespace=namespace)
+        return RedisFrontier(url, namespace=namespace, telling=telling)
     near = get_close_matches(scheme, REDIS, n=1)
     raise SettingsError(
         f"No frontier is kept at {scheme or url[:20]!r}",

@@ -34,10 +34,13 @@ class RedisFrontier:
 
     partitions = 1
 
-    def __init__(self, url: str, *, namespace: str = "", clock: Now | None = None) -> None:
-        """The store's time is the server's, unless a clock is given."""
+    def __init__(
+        self, url: str, *, namespace: str = "", clock: Now | None = None, telling: bool = False
+    ) -> None:
+        """The store's time is the server's, unless a clock is given. `telling`: say what its settings weaken."""
         self.address = read_address(url, namespace)
         self._clock = clock
+        self._telling = telling
         self._client = open_client(self.address)
         self._calls = Calls(self._client, f"gossamer:{{{self.address.namespace}.0}}:", self.address.shown)
         self._with_patterns: set[str] = set()  # tasks that have a budget of patterns
@@ -49,7 +52,7 @@ class RedisFrontier:
 
     async def __aenter__(self) -> Self:
         try:
-            await check(self._client, self.address)
+            await check(self._client, self.address, telling=self._telling)
             await self._ask("tasks", names=[])
         except BaseException:
             await self._client.aclose()

@@ -18,8 +18,8 @@ WITHIN = 4.0  # seconds until a server that does not answer is called unreachabl
 OLDEST = (6, 2)
 
 
-async def check(client: Redis, address: Address) -> None:
-    """Raise StateError where the server cannot be used; say once, in one warning, what of the promise it weakens."""
+async def check(client: Redis, address: Address, *, telling: bool) -> None:
+    """Raise StateError where the server cannot be used; where that is wanted, say in one warning what of the promise it weakens."""
     try:
         async with asyncio.timeout(WITHIN):
             about = await client.info("server")
@@ -39,6 +39,8 @@ async def check(client: Redis, address: Address) -> None:
             where=address.shown,
             hint="Redis 6.2 or newer, or Valkey",
         )
+    if not telling:
+        return
     weak = await weaknesses(client, replicas=int(replication.get("connected_slaves", 0)))
     if weak:
         log.warning("The store at %s promises less than it could: %s.", address.shown, "; ".join(weak))

@@ -11,7 +11,8 @@ from cyclopts import Parameter
 
 from gossamer.model.errors import UsageError
 from gossamer.services import figures
-from gossamer.services.commands.tasks import Json, State, TaskName, find_task, opened, wait_for
+from gossamer.services.commands.flags import Frontier, Namespace
+from gossamer.services.commands.tasks import Json, Place, State, TaskName, find_task, opened, wait_for
 from gossamer.services.options import STATE
 
 if TYPE_CHECKING:
@@ -81,13 +82,15 @@ def explain(
         ),
     ] = None,
     state: State = STATE,
+    frontier: Frontier = "",
+    namespace: Namespace = "",
     as_json: Json = False,
 ) -> int:
     """Tell the life of one URL, or why it has none.
 
     Where it was found, how it ended or what keeps it waiting, and how its host is doing.
     """
-    found = wait_for(_find(state, task, url, _asked(key, method, body)))
+    found = wait_for(_find(Place(state, frontier, namespace), task, url, _asked(key, method, body)))
     if as_json:
         print(json.dumps(_document(found)))
         return 0
@@ -114,12 +117,12 @@ def _asked(key: str | None, method: str | None, body: str | None) -> Asked:
     return Asked(method, None if body is None else body.encode(), key)
 
 
-async def _find(state: Path, task: str, url: str, asked: Asked) -> Found:
+async def _find(place: Place, task: str, url: str, asked: Asked) -> Found:
     from gossamer.model.url import canonical, host_key
     from gossamer.services.refusals import refusal, rules_of, url_options
     from gossamer.services.wiring import runner
 
-    async with opened(state) as frontier:
+    async with opened(*place) as frontier:
         view = await find_task(frontier, task)
         rules = rules_of(view.spec)
         url = canonical(url, options=url_options(rules.settings))
@@ -131,8 +134,10 @@ async def _find(state: Path, task: str, url: str, asked: Asked) -> Found:
         detail = _detail_of(record, await frontier.samples(task)) if record is not None else ""
     refused = None if record else refusal(rules, url, key, host.robots if host else None)
     host = host or (record.host if record else None)
-    is_run = runner(state, task) is not None
-    return Found(view, rules, url, record, host, refused, asked, _body_of(state, record), detail, is_run)
+    is_run = bool(place.frontier) or runner(place.state, task) is not None
+    return Found(
+        view, rules, url, record, host, refused, asked, _body_of(place.state, record), detail, is_run
+    )
 
 
 def _detail_of(record: Explained, samples: dict[str, list[str]]) -> str:

@@ -74,6 +74,7 @@ class Worker:
         self._lasting = lasting
         self._told_to_stop = False
         self._incarnation = ""
+        self._confirmed_at = 0.0  # when the last beat was sent that the store has answered
         self.on_settled: Callable[[list[Outcome]], None] | None = None
         self._rules = Rules(frontier)
         self._visits = {
@@ -108,6 +109,7 @@ class Worker:
     async def _live(self) -> None:
         """One session, from its opening to its end. Raises SessionLost where the store ended it first."""
         await self.frontier.reap()
+        self._confirmed_at = self.clock.now()
         session = await self.frontier.open_session(self.name)
         self._learn_incarnation()
         settler = self._settler = Settler(
@@ -285,13 +287,20 @@ class Worker:
     # Visiting
 
     def _start(self) -> None:
-        while self._queue and not self._stopping and len(self._open) < self.concurrency:
+        while self._queue and not self._stopping and len(self._open) < self.concurrency and self._may_ask():
             grant, view = self._queue.popleft()
             task = asyncio.create_task(self._visit(grant, view), name=grant.url)
             self._open[task] = grant
             task.add_done_callback(self._finished)
 
+    def _may_ask(self) -> bool:
+        """Whether the store has said lately enough that the leases are ours: after a halt of this process they may not be."""
+        return self.clock.now() - self._confirmed_at < CLOSE_AFTER
+
     async def _visit(self, grant: Grant, view: HostView) -> None:
+        if not self._may_ask():
+            self._give_back(grant)
+            return
         visits = self._visits[grant.task]
         if grant.kind is Kind.ROBOTS:
             visited: Visited = await visits.robots(grant, view)
@@ -339,6 +348,7 @@ class Worker:
 
     async def _confirmed(self, session: str) -> bool:
         """Whether the session lives. While the store does not say, it may give the leases away: every socket is closed before."""
+        sent = self.clock.now()
         beat = asyncio.ensure_future(self.frontier.beat(session))
         try:
             await asyncio.wait({beat}, timeout=CLOSE_AFTER)
@@ -349,7 +359,11 @@ class Worker:
                     CLOSE_AFTER,
                 )
                 await self._abort()
-            return await beat
+            alive = await beat
+            if alive:
+                self._confirmed_at = sent
+                self._start()
+            return alive
         finally:
             beat.cancel()
 

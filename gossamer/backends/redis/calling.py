@@ -65,12 +65,21 @@ class Calls:
         self._script = source().encode()
         self._sha = sha1(self._script, usedforsecurity=False).hexdigest().encode()
         self.life = -1  # the store's incarnation, as it was told last
-        self.highest = 0  # the highest lease number that was ever granted to us
+        self._highest = (
+            0  # how many calls the store had taken at our last one, and which process it was then:
+        )
+        self._run: bytes | None = None  # a store that has taken fewer has lost its end
 
     async def __call__(self, call: str, /, **arguments: Any) -> list[Any]:
         """The script's answer: one packed value, and what came beside it as it is."""
         packed = encode(
-            {"call": call, "format": FORMAT, "settling": SETTLING, "highest": self.highest or None}
+            {
+                "call": call,
+                "format": FORMAT,
+                "settling": SETTLING,
+                "highest": self._highest,
+                "run": self._run and self._run.decode(),
+            }
             | arguments
         )
         began, attempt, said = time.monotonic(), 0, False
@@ -91,7 +100,9 @@ class Calls:
             if said:
                 log.warning("the store at %s answers again", self._shown)
             self.life = int(answer[1])
-            return [answer[0], *answer[2:]]
+            if answer[2] >= 0:
+                self._highest, self._run = int(answer[2]), answer[3]
+            return [answer[0], *answer[4:]]
 
     async def _send(self, packed: bytes) -> list[Any]:
         try:

@@ -207,8 +207,6 @@ class RedisFrontier:
 
     def _granted(self, answer: bytes) -> Leases:
         leases: Leases = wire.read_leases(answer).leases()
-        if leases.grants:
-            self._calls.highest = max(self._calls.highest, leases.grants[-1].number)
         return leases
 
     def _turn(self, session: str) -> str:

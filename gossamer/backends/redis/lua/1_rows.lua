@@ -38,11 +38,11 @@ end
 -- The store's own rows
 
 function S.load_meta()
-  local m = call('HMGET', P .. 'm', 'seen', 'offset', 'tasks', 'hosts', 'leases', 'items', 'run', 'replid', 'incarnation',
-    'hold', 'format')
+  local m = call('HMGET', P .. 'm', 'seen', 'offset', 'tasks', 'hosts', 'leases', 'items', 'run', 'calls', 'incarnation',
+    'hold', 'format', 'floor', 'lost')
   S.meta = { seen = tonumber(m[1] or '0'), offset = tonumber(m[2] or '0'), tasks = tonumber(m[3] or '0'),
     hosts = tonumber(m[4] or '0'), leases = tonumber(m[5] or '0'), items = tonumber(m[6] or '0'), run = m[7] or '',
-    replid = m[8] or '', incarnation = tonumber(m[9] or '0'), hold = tonumber(m[10] or '0'), format = m[11] }
+    calls = tonumber(m[8] or '0'), incarnation = tonumber(m[9] or '0'), hold = tonumber(m[10] or '0'), format = m[11], floor = tonumber(m[12] or '0'), lost = m[13] or '' }
   local raw = A.now
   if not raw then
     local t = call('TIME')
@@ -61,7 +61,7 @@ function S.enter()
     for _, session in ipairs(call('ZRANGE', P .. 'z', 0, -1)) do call('ZADD', P .. 'z', S.now, session) end
   end
   S.meta.seen = S.now
-  S.entered = true
+  S.meta.calls = S.meta.calls + 1
 end
 
 local function exact(n) return string.format('%.17g', n) end
@@ -69,8 +69,8 @@ local function exact(n) return string.format('%.17g', n) end
 function S.write_meta()
   local m = S.meta
   call('HSET', P .. 'm', 'seen', exact(m.seen), 'offset', exact(m.offset), 'tasks', m.tasks, 'hosts', m.hosts,
-    'leases', exact(m.leases), 'items', exact(m.items), 'run', m.run, 'replid', m.replid, 'incarnation', m.incarnation,
-    'hold', exact(m.hold), 'format', m.format or A.format or '1')
+    'leases', exact(m.leases), 'items', exact(m.items), 'run', m.run, 'calls', exact(m.calls), 'incarnation', m.incarnation,
+    'hold', exact(m.hold), 'format', m.format or A.format or '1', 'floor', exact(m.floor), 'lost', m.lost)
 end
 
 -- Tasks

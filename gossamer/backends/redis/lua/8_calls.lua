@@ -227,24 +227,30 @@ end
 
 -- One call, from its arguments to its answer
 
+local function lose_end()
+  -- What was granted and found in the lost end is done again; nothing of what was made of it is taken.
+  local m = S.meta
+  m.incarnation, m.hold, m.lost = m.incarnation + 1, math.max(m.hold, S.now + TTL), m.run
+  m.leases = m.leases + 1000000 -- numbers that were given in the lost end are not given again
+end
+
 local function follow_server()
   -- Another process answers than before. What it may have lost is judged before anything is granted again.
-  local said = call('INFO', 'server')
-  local run = string.match(said, 'run_id:(%x+)') or ''
   local m = S.meta
-  if m.run ~= '' and run ~= m.run then
+  local run = string.match(call('INFO', 'server'), 'run_id:(%x+)') or ''
+  if run ~= m.run then
+    local is_first = m.run == ''
+    m.run, m.floor = run, m.calls
     local second = string.match(call('INFO', 'replication'), 'master_replid2:(%x+)') or ''
-    if string.find(second, '[1-9a-f]') then -- it was a replica: the last writes may not have reached it
-      m.incarnation, m.hold = m.incarnation + 1, math.max(m.hold, S.now + TTL)
+    if is_first then
+      m.lost = ''
+    elseif string.find(second, '[1-9a-f]') then -- it was a replica: the last writes may not have reached it
+      lose_end()
     else
-      m.hold = math.max(m.hold, S.now + A.settling) -- until everybody living has called, who knows what was granted
+      m.hold = math.max(m.hold, S.now + A.settling) -- until everybody living has called, who knows what was done
     end
   end
-  m.run = run
-  if A.highest and A.highest > m.leases then -- a client holds what this store never granted: it has lost its end
-    m.incarnation, m.hold = m.incarnation + 1, math.max(m.hold, S.now + TTL)
-    m.leases = A.highest + 1000000
-  end
+  if A.run and A.run ~= run and A.highest > m.floor and m.lost ~= run then lose_end() end
 end
 
 local READINGS = { tasks = true, read = true, counters = true, samples = true, explain = true, hosts = true }
@@ -257,13 +263,13 @@ local function answer_call()
     follow_server()
     if A.identity then
       local last = call('HGET', P .. 'a', A.session)
-      if last and string.sub(last, 1, 12) == A.identity then return { string.sub(last, 13), S.meta.incarnation } end
+      if last and string.sub(last, 1, 12) == A.identity then return { string.sub(last, 13), S.meta.incarnation, S.meta.calls, S.meta.run } end
     end
   end
   local results = { C[A.call]() }
   if type(results[1]) == 'table' and results[1].err then return results[1] end
-  local answer = { pack(results[1]), S.meta.incarnation }
-  for at = 2, #results do answer[at + 1] = results[at] end
+  local answer = { pack(results[1]), S.meta.incarnation, reading and -1 or S.meta.calls, S.meta.run }
+  for at = 2, #results do answer[at + 3] = results[at] end
   if not reading then
     S.write()
     if A.identity and V.is_alive(A.session) then call('HSET', P .. 'a', A.session, A.identity .. answer[1]) end

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from gossamer.model.errors import OutputError
-from gossamer.ports.frontier import CursorAhead, ItemLog
+from gossamer.ports.frontier import CursorAhead, CursorMoved, ItemLog
 from gossamer.ports.sinks import ItemSink
 
 log = logging.getLogger("gossamer")
@@ -175,22 +175,47 @@ class SinkFollower:
 
     async def _batch(self) -> bool:
         async with self._turn:
-            noticed = self._noticed
-            items = await self._log.read(*self._cursor[:2], self._number, self._limit)
-            if not items:
-                self._noticed -= noticed  # they were in an earlier batch
-                return False
-            self._noticed = max(noticed, len(items))
-            state = await self._sink.write(items)
-            number = items[-1].number
-            await self._log.advance(*self._cursor, number, state)
-            self._number = number
-            self._noticed = max(0, self._noticed - len(items))
-            self.written += len(items)
-            full = len(items) >= self._limit
-            mean = max(sum(len(item.data) for item in items) // len(items), 1)
-            self._limit = min(max(BATCH_BYTES // mean, 1), BATCH)
-            return full  # a batch that is not full had all there was: the next may gather
+            try:
+                return await self._follow_batch()
+            except (CursorAhead, CursorMoved) as lost:
+                await self._go_back(lost)
+                return True
+
+    async def _go_back(self, lost: CursorAhead | CursorMoved) -> None:
+        """The store has lost its end, and the cursor's with it: bring the target to where the cursor stands now. What was
+        written since comes again. Raises where the cursor stands where it did: then nothing explains it."""
+        number, state = await self._log.cursor(*self._cursor)
+        if number == self._number:
+            raise lost
+        log.warning(
+            "the store has lost its end; the sink %s goes back from item %d to %d",
+            self._cursor[2],
+            self._number,
+            number,
+        )
+        await self._sink.close()
+        base = await self._sink.open(number, state)
+        if base != state:
+            await self._log.advance(*self._cursor, number, base)
+        self._number = number
+
+    async def _follow_batch(self) -> bool:
+        noticed = self._noticed
+        items = await self._log.read(*self._cursor[:2], self._number, self._limit)
+        if not items:
+            self._noticed -= noticed  # they were in an earlier batch
+            return False
+        self._noticed = max(noticed, len(items))
+        state = await self._sink.write(items)
+        number = items[-1].number
+        await self._log.advance(*self._cursor, number, state, after=self._number)
+        self._number = number
+        self._noticed = max(0, self._noticed - len(items))
+        self.written += len(items)
+        full = len(items) >= self._limit
+        mean = max(sum(len(item.data) for item in items) // len(items), 1)
+        self._limit = min(max(BATCH_BYTES // mean, 1), BATCH)
+        return full  # a batch that is not full had all there was: the next may gather
 
 
 def _wait_after(failures: int) -> float:

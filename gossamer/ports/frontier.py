@@ -47,6 +47,18 @@ KEPT_SAMPLES = 5  # examples kept per counter
 SAMPLE_LENGTH = 300  # characters of a URL that becomes one
 
 
+class CursorMoved(GossamerError):  # noqa: N818  (a fact, known by this name in the frontier's contract)
+    """The cursor does not stand where its sink believes: the store lost its end, and the sink must go back with it."""
+
+    code = "cursor_moved"
+
+
+def check_stand(task: str, sink: str, stands: int, number: int, after: int | None) -> None:
+    """Raise CursorMoved where the cursor is neither at the number that the batch began behind, nor at its end already."""
+    if after is not None and stands not in (after, number):
+        raise CursorMoved(f"The sink {sink!r} stands at item {stands}, not at {after}", where=task)
+
+
 class CursorAhead(GossamerError):  # noqa: N818  (a fact, known by this name in the frontier's contract)
     """A sink claims to hold items that this log never had: the store has lost its end, or the sink follows another one."""
 
@@ -126,8 +138,19 @@ class ItemLog(Protocol):
     async def cursor(self, task: str, partition: int, sink: str) -> tuple[int, bytes]:
         """Where the sink stands: (number, its own state), registering it at (0, b"") when it is new."""
 
-    async def advance(self, task: str, partition: int, sink: str, number: int, state: bytes = b"") -> None:
-        """The sink holds everything up to `number`. What all registered sinks hold is trimmed."""
+    async def advance(
+        self,
+        task: str,
+        partition: int,
+        sink: str,
+        number: int,
+        state: bytes = b"",
+        *,
+        after: int | None = None,
+    ) -> None:
+        """The sink holds everything up to `number`. What all registered sinks hold is trimmed. With `after`, the number that
+        the batch began behind, it raises CursorMoved where the cursor stands elsewhere (but at `number`, where the answer to
+        the same call was lost), and changes nothing."""
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):

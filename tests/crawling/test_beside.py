@@ -187,5 +187,6 @@ async def test_nothing_is_remembered_of_pages_that_ended() -> None:
     """What a handler fetched beside its page is forgotten with the page."""
     shop = shop_with({"/": [["/item/1"]], "/item/1": [[]], "/x": [[]]}, "/x")
     worker = await shop.worker()
+    visits = worker._visits["shop"]
     await asyncio.wait_for(worker.run(), 5)
-    assert worker._visits["shop"].besides == {}
+    assert visits.besides == {}

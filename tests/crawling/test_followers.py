@@ -13,7 +13,7 @@ from gossamer.crawling import followers
 from gossamer.crawling.followers import SinkFollower
 from gossamer.model.errors import OutputError, StateError
 from gossamer.model.record import LoggedItem
-from gossamer.ports.frontier import CursorAhead
+from gossamer.ports.frontier import CursorAhead, check_stand
 from gossamer.testing.fake_clock import FakeClock
 
 
@@ -35,12 +35,22 @@ class Log:
         self.reads += 1
         if self.fault:
             raise self.fault
-        return [item for item in self.items[after : after + limit] if item.number > after]
+        return [item for item in self.items if item.number > after][:limit]
 
     async def cursor(self, task: str, partition: int, sink: str) -> tuple[int, bytes]:
         return self.cursors.setdefault(sink, (0, b""))
 
-    async def advance(self, task: str, partition: int, sink: str, number: int, state: bytes = b"") -> None:
+    async def advance(
+        self,
+        task: str,
+        partition: int,
+        sink: str,
+        number: int,
+        state: bytes = b"",
+        *,
+        after: int | None = None,
+    ) -> None:
+        check_stand(task, sink, self.cursors[sink][0], number, after)
         assert number >= self.cursors[sink][0]
         self.cursors[sink] = (number, state)
 
@@ -180,10 +190,12 @@ async def test_killed_anywhere_each_item_is_there_once(log: Log, seed: int):
                 sink: str,
                 number: int,
                 state: bytes = b"",
+                *,
+                after: int | None = None,
                 life: Mortal = life,
             ) -> None:
                 life.step()
-                await super().advance(task, partition, sink, number, state)
+                await super().advance(task, partition, sink, number, state, after=after)
                 life.step()
 
         shared = MortalLog()
@@ -433,3 +445,20 @@ async def test_lag_is_what_is_not_yet_there(log: Log, follow: Callable[[Sink], S
         follower.notify(5)  # late news of what has been written
         await follower.drain()
         assert follower.lag == 0
+
+
+async def test_a_sink_goes_back_with_a_store_that_has_lost_its_end(log: Log) -> None:
+    """The cursor stands where it stood before; the target is cut back to it, and what comes again is there once."""
+    sink = Sink()
+    log.settle(3)
+    async with SinkFollower(log, sink, "t", "sink") as follower:
+        await follower.drain()
+        before = log.cursors["sink"]
+        log.settle(2)
+        await follower.drain()
+        assert sink.held == [1, 2, 3, 4, 5]
+        log.cursors["sink"] = before
+        log.items[3:] = [LoggedItem(1_000_004, b"4"), LoggedItem(1_000_005, b"5")]
+        await follower.drain()
+    assert sink.held == [1, 2, 3, 1_000_004, 1_000_005]
+    assert not sink.misused

@@ -29,9 +29,17 @@ def answer(body: bytes) -> Answer:
     return Answer(200, [("X", "y")], body, 1.0, 0.1, 0.2, len(body), "1.1", "127.0.0.1")
 
 
-def children() -> list[str]:
+def all_children() -> list[str]:
     """Processes that this one still has to bury."""
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
+BEFORE = set(all_children())  # servers that other suites of this run share
+
+
+def children() -> list[str]:
+    """Those that a test here has made."""
+    return [child for child in all_children() if child not in BEFORE]
 
 
 async def test_the_verdict_comes_back_whole() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer.backends.memory.lives import Lives
 from gossamer.model.record import LoggedItem
-from gossamer.ports.frontier import within_log
+from gossamer.ports.frontier import check_stand, within_log
 
 
 class Items(Lives):
@@ -21,9 +21,19 @@ class Items(Lives):
         self._enter()
         return row.sinks.setdefault(sink, (0, b""))
 
-    async def advance(self, task: str, partition: int, sink: str, number: int, state: bytes = b"") -> None:  # noqa: ARG002
+    async def advance(
+        self,
+        task: str,
+        partition: int,  # noqa: ARG002
+        sink: str,
+        number: int,
+        state: bytes = b"",
+        *,
+        after: int | None = None,
+    ) -> None:
         row = self._task(task)
         within_log(task, sink, number, self._last_item)
+        check_stand(task, sink, row.sinks.get(sink, (0, b""))[0], number, after)
         self._enter()
         if number >= row.sinks.get(sink, (0, b""))[0]:
             row.sinks[sink] = (number, state)

@@ -24,7 +24,7 @@ from redis.exceptions import (
 
 from gossamer.model.errors import GossamerError, StateError
 from gossamer.model.task import IllegalChange, SessionLost, TaskEnded, UnknownTask
-from gossamer.ports.frontier import within_log
+from gossamer.ports.frontier import CursorMoved, within_log
 
 log = logging.getLogger("gossamer")
 
@@ -112,6 +112,10 @@ class Calls:
                 return await self._client.execute_command("EVAL", self._script, 1, self._prefix, packed)  # type: ignore[no-any-return, no-untyped-call]
         except AWAY:
             raise
+        except RuntimeError as error:
+            # uvloop's word for a connection that was reset while nobody looked; the driver takes it for a living one.
+            await self._client.connection_pool.disconnect(inuse_connections=False)
+            raise ConnectionError(str(error)) from error
         except RedisError as error:
             raise explained(error, self._shown) from error
 
@@ -170,6 +174,7 @@ _REFUSALS: dict[str, Any] = {
         f"The task {name!r} is being worked on", hint="stop its workers first, or cancel it and wait"
     ),
     "AHEAD": _ahead,
+    "MOVED": lambda what: CursorMoved("The sink stands at item {}, not at {}".format(*what.split())),
     "PATTERNS": PatternsWanted,
     "FORMAT": lambda written: StateError(
         f"The store was written by a newer Gossamer (format {written}, this one knows {FORMAT})",

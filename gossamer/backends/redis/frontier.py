@@ -159,8 +159,17 @@ class RedisFrontier:
         number, state = await self._log("cursor", task=task, sink=sink)
         return int(wire.read_number(number)), state
 
-    async def advance(self, task: str, partition: int, sink: str, number: int, state: bytes = b"") -> None:  # noqa: ARG002
-        await self._log("advance", task=task, sink=sink, number=number, state=as_string(state))
+    async def advance(
+        self,
+        task: str,
+        partition: int,  # noqa: ARG002  (one partition)
+        sink: str,
+        number: int,
+        state: bytes = b"",
+        *,
+        after: int | None = None,
+    ) -> None:
+        await self._log("advance", task=task, sink=sink, number=number, state=as_string(state), after=after)
 
     # Oversight
 

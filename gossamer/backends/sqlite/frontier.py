@@ -164,8 +164,17 @@ class SqliteFrontier:
     async def cursor(self, task: str, partition: int, sink: str) -> tuple[int, bytes]:
         return await self._change(lambda ledger: items.cursor(ledger, task, sink))
 
-    async def advance(self, task: str, partition: int, sink: str, number: int, state: bytes = b"") -> None:
-        await self._change(lambda ledger: items.advance(ledger, task, sink, number, state))
+    async def advance(
+        self,
+        task: str,
+        partition: int,
+        sink: str,
+        number: int,
+        state: bytes = b"",
+        *,
+        after: int | None = None,
+    ) -> None:
+        await self._change(lambda ledger: items.advance(ledger, task, sink, number, state, after))
 
     # Oversight
 

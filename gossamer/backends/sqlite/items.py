@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gossamer.backends.sqlite.database import one
 from gossamer.backends.sqlite.ledger import Ledger, TaskRow
 from gossamer.model.item import Item
 from gossamer.model.record import LoggedItem
-from gossamer.ports.frontier import within_log
+from gossamer.ports.frontier import check_stand, within_log
 
 
 class Row(msgspec.Struct, array_like=True):
@@ -68,9 +69,12 @@ def cursor(ledger: Ledger, task: str, sink: str) -> tuple[int, bytes]:
     return int(number), bytes(state)
 
 
-def advance(ledger: Ledger, task: str, sink: str, number: int, state: bytes) -> None:
+def advance(ledger: Ledger, task: str, sink: str, number: int, state: bytes, after: int | None) -> None:
     row = ledger.named(task)
     within_log(task, sink, number, last_number(ledger.db))
+    if after is not None:
+        sql = "SELECT number FROM cursor WHERE task = ? AND sink = ?"
+        check_stand(task, sink, one(ledger.db, sql, row.id, sink) or 0, number, after)
     ledger.db.execute(
         """INSERT INTO cursor (task, sink, number, state) VALUES (?, ?, ?, ?)
            ON CONFLICT DO UPDATE SET number = excluded.number, state = excluded.state WHERE excluded.number >= cursor.number""",

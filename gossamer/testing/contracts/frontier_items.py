@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from gossamer.model.item import Item
 from gossamer.model.record import Outcome, Verdict
 from gossamer.model.task import Command, TaskState
-from gossamer.ports.frontier import Frontier
+from gossamer.ports.frontier import CursorMoved, Frontier
 from gossamer.testing.contracts.frontier_steps import (
     begin,
     done,
@@ -35,6 +37,24 @@ async def fill(frontier: Frontier, count: int, name: str = "t") -> list[int]:
 
 class ItemsContract:
     """What sinks read."""
+
+    async def test_a_cursor_moves_only_from_where_its_sink_believes_it_to_be(
+        self, frontier: Frontier
+    ) -> None:
+        """With `after` a batch counts once, also when its answer was lost; one that began elsewhere is refused."""
+        session = await begin(frontier, page())
+        grant = await take_one(frontier, session)
+        await settle(frontier, session, done(grant, items=items(b"1", b"2", b"3")))
+        one, two, three = [item.number for item in await frontier.read("t", 0, 0, 9)]
+        await frontier.cursor("t", 0, "other")  # so that nothing is trimmed
+        assert await frontier.cursor("t", 0, "file") == (0, b"")
+        await frontier.advance("t", 0, "file", one, b"a", after=0)
+        await frontier.advance("t", 0, "file", one, b"a", after=0)
+        with pytest.raises(CursorMoved):
+            await frontier.advance("t", 0, "file", three, b"c", after=two)
+        assert await frontier.cursor("t", 0, "file") == (one, b"a")
+        await frontier.advance("t", 0, "file", three, b"c", after=one)
+        assert await frontier.cursor("t", 0, "file") == (three, b"c")
 
     async def test_items_are_read_as_they_were_written(self, frontier: Frontier) -> None:
         """Compact JSON comes back untouched, in the order of the settles, with rising numbers."""

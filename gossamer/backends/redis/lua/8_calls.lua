@@ -163,9 +163,10 @@ function C.advance()
   if not task then return refuse('UNKNOWN', A.task) end
   local refused = lost_its_end(task, A.sink, A.number)
   if refused then return refused end
-  S.enter()
   local key = P .. 'o' .. task.id
   local stands = standing(task, A.sink)
+  if A.after and A.after ~= stands and A.number ~= stands then return refuse('MOVED', exact(stands), exact(A.after)) end
+  S.enter()
   if A.number >= stands then call('HSET', key, 'n:' .. A.sink, exact(A.number), 's:' .. A.sink, A.state) end
   local held, all = nil, call('HGETALL', key)
   for at = 1, #all, 2 do
@@ -241,6 +242,7 @@ local function follow_server()
   if run ~= m.run then
     local is_first = m.run == ''
     m.run, m.floor = run, m.calls
+    if not is_first then m.items = m.items + 1000000 end -- numbers of items that may have been lost are not given again
     local second = string.match(call('INFO', 'replication'), 'master_replid2:(%x+)') or ''
     if is_first then
       m.lost = ''

@@ -11,33 +11,30 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from gossamer.testing.servers import RedisServer
+from gossamer.testing.servers import RedisSentinels, RedisServer
 from gossamer.testing.servers.process import die_with_parent
 from gossamer.testing.servers.proxy import FaultProxy
 
 CLI = (sys.executable, "-m", "gossamer.services.cli")
 CONCURRENCY = 8
 TASK = "nemesis"
+Store = RedisServer | RedisSentinels
 
 
 class WorkerProcess:
     """`gossamer worker` with one child; it and its child are one fault's victim together."""
 
-    def __init__(self, store: RedisServer, folder: Path, number: int, environment: dict[str, str]) -> None:
-        self.proxy = FaultProxy(store.port).start()
+    def __init__(self, store: Store, folder: Path, number: int, environment: dict[str, str]) -> None:
+        # Sentinels tell where the master really is, so nothing stands between it and a worker.
+        self.proxy = FaultProxy(store.port if isinstance(store, RedisServer) else 0).start()
+        self._url = f"redis://127.0.0.1:{self.proxy.port}/0" if isinstance(store, RedisServer) else store.url
         self.folder = folder / f"worker-{number}"
         self.folder.mkdir(parents=True)
         self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        words = [
-            "worker",
-            "--frontier",
-            f"redis://127.0.0.1:{self.proxy.port}/0",
-            "--concurrency",
-            str(CONCURRENCY),
-        ]
+        words = ["worker", "--frontier", self._url, "--concurrency", str(CONCURRENCY)]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [*CLI, *words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment,
@@ -89,11 +86,18 @@ class WorkerProcess:
 class Cluster:
     """Used as a context manager; everything that it started is ended with it."""
 
-    def __init__(self, folder: Path, workers: int, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        workers: int,
+        environment: dict[str, str] | None = None,
+        *,
+        sentinels: bool = False,
+    ) -> None:
         plain = {name: value for name, value in os.environ.items() if not name.startswith("GOSSAMER_")}
         self.environment = plain | (environment or {})
         self.folder = folder
-        self.store = RedisServer(folder / "store")
+        self.store: Store = RedisSentinels(folder / "store") if sentinels else RedisServer(folder / "store")
         self.workers: list[WorkerProcess] = []
         self._count = workers
         self._submitter: subprocess.Popen[str] | None = None
@@ -112,7 +116,7 @@ class Cluster:
             self._submitter.wait()
         for worker in self.workers:
             worker.stop()
-        self.store.kill()
+        self.store.stop()
 
     @property
     def output(self) -> Path:
@@ -143,6 +147,11 @@ class Cluster:
         return self._submitter.returncode, out, err
 
     # What faults need of the store
+
+    @property
+    def server(self) -> RedisServer:
+        """The one that holds the truth now."""
+        return self.store if isinstance(self.store, RedisServer) else self.store.master
 
     def copy_store(self) -> Path:
         """The store's files as they are at this moment."""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from random import Random
 
 from gossamer.testing.nemesis.cluster import Cluster
+from gossamer.testing.servers import RedisSentinels
+from gossamer.testing.servers.process import wait_until
 
 Fault = Callable[[Cluster, Random], None]
 LONGER_THAN_A_SESSION = 12.0
@@ -36,18 +38,32 @@ def freeze_worker(cluster: Cluster, dice: Random) -> None:
 
 def restart_store(cluster: Cluster, dice: Random) -> None:
     """F3: the store is killed and comes back with all that it had acknowledged."""
-    cluster.store.kill()
+    cluster.server.kill()
     time.sleep(dice.uniform(0.0, 2.0))
-    cluster.store.start()
+    cluster.server.start()
 
 
 def lose_tail(cluster: Cluster, dice: Random) -> None:
     """F4: the store comes back without the last moment of what it had acknowledged, as after a failover or a power cut."""
     kept = cluster.copy_store()
     time.sleep(dice.uniform(0.3, 1.0))
-    cluster.store.kill()
+    cluster.server.kill()
     cluster.restore_store(kept)
-    cluster.store.start()
+    cluster.server.start()
+
+
+def fail_over(cluster: Cluster, dice: Random) -> None:
+    """F4: the master is killed, a replica promoted; the old one comes back as a replica of it."""
+    old = cluster.server
+    time.sleep(dice.uniform(0.0, 0.5))
+    old.kill()
+    wait_until(lambda: cluster.server is not old, "another master")
+    time.sleep(dice.uniform(0.5, 3.0))
+    old.start()
+    # One fault at a time: the next one comes when both replicas have all that the master has.
+    assert isinstance(cluster.store, RedisSentinels)
+    wait_until(cluster.store.is_in_step, "replicas in step", 30.0)
+    time.sleep(dice.uniform(2.0, 3.0))
 
 
 def partition_worker(cluster: Cluster, dice: Random) -> None:
@@ -87,9 +103,10 @@ def rolling_restart(cluster: Cluster, dice: Random) -> None:
 KINDS: dict[str, Fault] = {
     fault.__name__: fault
     for fault in (
-        kill_worker, kill_child, freeze_worker, restart_store, lose_tail, partition_worker, cut_connections, delay_store,
+        kill_worker, kill_child, freeze_worker, restart_store, lose_tail, fail_over, partition_worker, cut_connections, delay_store,
         rolling_restart,
     )
 }  # fmt: skip
+WITH_SENTINELS = frozenset({"fail_over"})
 QUIET = frozenset({"cut_connections", "delay_store", "rolling_restart"})
 """Kinds after which nothing is fetched again: no lease is lost by them."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 from gossamer.testing.nemesis.cluster import CONCURRENCY, Cluster
-from gossamer.testing.nemesis.faults import KINDS, QUIET
+from gossamer.testing.nemesis.faults import KINDS, QUIET, WITH_SENTINELS
 from gossamer.testing.nemesis.verdict import Verdict, judged
 from gossamer.testing.web import KnownWeb, Mix, serve_child
 
@@ -40,7 +40,11 @@ def run(plan: Plan, folder: Path, environment: dict[str, str] | None = None) -> 
     """Play it. `environment` is that of the product's processes: a mutant is planted by it."""
     web, dice = plan.web, Random(f"{plan.kind} {plan.seed}")
     verdict = Verdict(plan.seed, plan.kind, pages=plan.pages)
-    with serve_child(web) as origin, Cluster(folder, plan.workers, environment) as cluster:
+    sentinels = plan.kind in WITH_SENTINELS
+    with (
+        serve_child(web) as origin,
+        Cluster(folder, plan.workers, environment, sentinels=sentinels) as cluster,
+    ):
         allow = [word for host in web.hosts for word in ("--allow", host)]
         quick = ["delay=0", "retries=2", "retry_delay=0.05", f"per_host={PER_HOST}"]
         cluster.submit("crawl", *web.seeds, *allow, *(word for setting in quick for word in ("-s", setting)))
@@ -59,7 +63,7 @@ def run(plan: Plan, folder: Path, environment: dict[str, str] | None = None) -> 
         if code != 3:  # completed, and some pages of such a web fail
             verdict.complaints.append(f"end: exit {code}; it said {err[-300:]!r}")
         again = 0 if plan.kind in QUIET else verdict.faults * plan.workers * CONCURRENCY * AHEAD
-        judged(verdict, web, origin.log(), cluster.output, cluster.store, per_host=PER_HOST, again=again)
+        judged(verdict, web, origin.log(), cluster.output, cluster.server, per_host=PER_HOST, again=again)
         if verdict.faults < plan.faults:
             verdict.void = f"the crawl was over after {verdict.faults} of {plan.faults} faults"
         if verdict.complaints:

@@ -82,7 +82,8 @@ class Rows:
         import redis
 
         with redis.Redis(port=store.port) as client:
-            self.task: dict[str, Any] = msgspec.msgpack.decode(client.hget(PREFIX + b"t", "1"), type=dict)
+            found = client.hget(PREFIX + b"t", "1")
+            self.task: dict[str, Any] = msgspec.msgpack.decode(found, type=dict) if found else {}
             self.counters = {name.decode(): int(n) for name, n in client.hgetall(PREFIX + b"c1").items()}
             self.leases = client.hlen(PREFIX + b"v")
             self.delayed = client.zcard(PREFIX + b"d")
@@ -135,13 +136,13 @@ def wrong_sums(rows: Rows) -> Iterator[str]:
     """The task's sums against its rows, and what must be empty when all is done."""
     task, states = rows.task, Counter(state for _, state, _ in rows.records)
     sums = {
-        "state": (task["state"], "COMPLETED"),
-        "discovered": (task["discovered"], len(rows.records)),
-        "terminal": (task["terminal"], sum(n for state, n in states.items() if state >= State.DONE)),
-        "leased": (task["leased"], 0),
-        "leased pages": (task["leased_pages"], 0),
+        "state": (task.get("state"), "COMPLETED"),
+        "discovered": (task.get("discovered"), len(rows.records)),
+        "terminal": (task.get("terminal"), sum(n for state, n in states.items() if state >= State.DONE)),
+        "leased": (task.get("leased"), 0),
+        "leased pages": (task.get("leased_pages"), 0),
         "pages": (
-            task["pages"],
+            task.get("pages"),
             sum(state is State.DONE and code != "redirected" for _, state, code in rows.records),
         ),
         "done": (rows.counters.get("done", 0), states[State.DONE]),

@@ -7,6 +7,6 @@ desk and into a failure where `CI` is set. Nothing is ended by name, and nothing
 from __future__ import annotations
 
 from gossamer.testing.servers.process import ServerMissing, ServerProcess, free_port
-from gossamer.testing.servers.redis import RedisServer
+from gossamer.testing.servers.redis import RedisSentinels, RedisServer
 
-__all__ = ["RedisServer", "ServerMissing", "ServerProcess", "free_port"]
+__all__ = ["RedisSentinels", "RedisServer", "ServerMissing", "ServerProcess", "free_port"]

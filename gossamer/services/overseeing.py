@@ -10,6 +10,7 @@ from collections.abc import Callable
 from gossamer.crawling.limits import reached
 from gossamer.crawling.outlinks import Refusals
 from gossamer.crawling.runtime import Runtime
+from gossamer.model.errors import TaskFailed
 from gossamer.model.record import Link
 from gossamer.model.request import Request
 from gossamer.model.task import ENDED, Command, IllegalChange, TaskState, TaskView
@@ -69,7 +70,7 @@ class Overseer:
     async def look(self) -> TaskView:
         """Once: show the figures, obey the time limit."""
         name = self._runtime.name
-        [task] = await self._frontier.tasks([name])
+        task = await self._task(name)
         self.counters = await self._frontier.counters(name)
         self._view.update(self._snapshot(task))
         if task.state in ENDED:
@@ -81,12 +82,20 @@ class Overseer:
             await self._idle()
         return task
 
+    async def _task(self, name: str) -> TaskView:
+        found = await self._frontier.tasks([name])
+        if not found:
+            raise TaskFailed(
+                f"The store does not have the task {name!r} any more",
+                hint="somebody forgot it, or the store came back empty; the same command begins it anew",
+            )
+        return found[0]
+
     async def _order(self, command: Command, reason: str) -> TaskView:
         try:
             return await self._frontier.control(self._runtime.name, command, reason=reason)
         except IllegalChange:  # it has just ended by itself
-            [task] = await self._frontier.tasks([self._runtime.name])
-            return task
+            return await self._task(self._runtime.name)
 
     def _is_idle(self, task: TaskView) -> bool:
         # A task that was opened to stay open ends by `gossamer close`; the author's hook closes only its own.

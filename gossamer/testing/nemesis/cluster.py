@@ -16,6 +16,7 @@ from gossamer.testing.servers.process import die_with_parent
 from gossamer.testing.servers.proxy import FaultProxy
 
 CLI = (sys.executable, "-m", "gossamer.services.cli")
+PLANTED_CLI = (sys.executable, "-m", "gossamer.testing.faults")
 CONCURRENCY = 8
 TASK = "nemesis"
 Store = RedisServer | RedisSentinels
@@ -37,7 +38,7 @@ class WorkerProcess:
         words = ["worker", "--frontier", self._url, "--concurrency", str(CONCURRENCY)]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*CLI, *words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment,
+                [*cli(self._environment), *words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._environment,
                 start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509
             )  # fmt: skip
 
@@ -125,7 +126,7 @@ class Cluster:
     def submit(self, *words: str) -> None:
         """The task, followed to its end by a process that does not work on it."""
         self._submitter = subprocess.Popen(
-            [*CLI, *words, "--frontier", self.store.url, "--task", TASK, "--no-work", "--output", str(self.output),
+            [*cli(self.environment), *words, "--frontier", self.store.url, "--task", TASK, "--no-work", "--output", str(self.output),
              "--state", str(self.folder / "state"), "--json"],
             cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=self.environment, preexec_fn=die_with_parent,  # noqa: PLW1509
@@ -165,3 +166,8 @@ class Cluster:
         place = self.folder / "store" / "appendonlydir"
         shutil.rmtree(place)
         shutil.copytree(kept, place)
+
+
+def cli(environment: dict[str, str]) -> tuple[str, ...]:
+    """The product's door, or that of its fault tools where a mistake is to be planted."""
+    return PLANTED_CLI if "FAULT_PLANT" in environment else CLI

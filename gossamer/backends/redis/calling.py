@@ -68,6 +68,7 @@ class Calls:
         self._highest = (
             0  # how many calls the store had taken at our last one, and which process it was then:
         )
+        self._is_away = False  # which was said, once for all the calls that wait
         self._run: bytes | None = None  # a store that has taken fewer has lost its end
 
     async def __call__(self, call: str, /, **arguments: Any) -> list[Any]:
@@ -82,22 +83,23 @@ class Calls:
             }
             | arguments
         )
-        began, attempt, said = time.monotonic(), 0, False
+        began, attempt = time.monotonic(), 0
         while True:
             try:
                 answer = await self._send(packed)
             except AWAY as error:
                 if isinstance(error, AuthenticationError):
                     raise _refused(error, self._shown) from error
-                if not said and time.monotonic() - began > SAID_AFTER:
-                    said = True
+                if not self._is_away and time.monotonic() - began > SAID_AFTER:
+                    self._is_away = True
                     log.warning(
                         "the store at %s does not answer; waiting for it (nothing is lost)", self._shown
                     )
                 await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
                 attempt += 1
                 continue
-            if said:
+            if self._is_away:
+                self._is_away = False
                 log.warning("the store at %s answers again", self._shown)
             self.life = int(answer[1])
             if answer[2] >= 0:

@@ -6,7 +6,7 @@ import signal
 import socket
 from pathlib import Path
 
-from gossamer.testing.servers.process import ServerProcess, free_port, program, wait_until
+from gossamer.testing.servers.process import ServerProcess, free_port, is_open, program, wait_until
 
 
 class RedisServer:
@@ -35,6 +35,12 @@ class RedisServer:
 
     def start(self) -> RedisServer:
         self.process.start(self._is_ready)
+        return self
+
+    def start_guarded(self, password: str) -> RedisServer:
+        """Start a server that wants this password of everybody."""
+        self.process.start(lambda: is_open(self.port))
+        assert self.ask("AUTH", password) == b"+OK\r\n"
         return self
 
     def kill(self) -> None:

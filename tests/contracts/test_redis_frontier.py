@@ -13,7 +13,7 @@ from gossamer.backends.redis.frontier import RedisFrontier
 from gossamer.ports.frontier import Frontier
 from gossamer.testing.contracts.frontier import DurabilityContract, FrontierContract
 from gossamer.testing.contracts.frontier_durable import Reopen
-from gossamer.testing.contracts.frontier_steps import Elapse
+from gossamer.testing.contracts.frontier_steps import Elapse, begin, retry, seed, settle, take_one
 from gossamer.testing.fake_clock import FakeClock
 from gossamer.testing.interleavings import first_difference, run
 from gossamer.testing.servers import RedisServer
@@ -78,3 +78,15 @@ async def test_random_lives_are_those_of_the_twin(redis_server: RedisServer) -> 
             assert first_difference(expected, found) is None, (
                 f"seed {seed}: {first_difference(expected, found)}"
             )
+
+
+async def test_a_place_that_was_reached_may_be_written_shorter(redis_server: RedisServer) -> None:
+    """What a seed's request was cut into before is not there any more behind a shorter one."""
+    async with RedisFrontier(redis_server.url, namespace=secrets.token_hex(6)) as store:
+        session = await begin(store, seed())
+        for request in (b'{"at":"%b"}' % (b"x" * 300), b'{"at":1}', b'{"at":"%b"}' % (b"y" * 90)):
+            grant = await take_one(store, session)
+            await settle(store, session, retry(grant, request=request))
+            grant = await take_one(store, session)
+            assert grant.request == request
+            await store.release(session)

@@ -88,9 +88,8 @@ class Rows:
             self.leases = client.hlen(PREFIX + b"v")
             self.delayed = client.zcard(PREFIX + b"d")
             self.queued = sum(client.zcard(key) for key in client.scan_iter(PREFIX + b"q1:*", count=1000))
-            self.hosts = [
-                msgspec.msgpack.decode(row, type=dict) for row in client.hgetall(PREFIX + b"h").values()
-            ]
+            rows = client.hgetall(PREFIX + b"h").items()
+            self.hosts = {int(number): msgspec.msgpack.decode(row, type=dict) for number, row in rows}
             self.records = list(self._records(client))
 
     def _records(self, client: Any) -> Iterator[tuple[str, State, str]]:
@@ -98,10 +97,11 @@ class Rows:
             parts = {int(place): text for place, text in client.hgetall(key).items()}
             for place in range(BUCKET):
                 if place in parts:
-                    text = b"".join(parts.get(place + n * BUCKET, b"") for n in range(3))
-                    row = msgspec.msgpack.decode(text)
-                    code = row[11] if len(row) > 11 else ""
-                    yield row[10], State(row[1]), code or ""
+                    text = b"".join(parts.get(place + n * BUCKET, b"") for n in range(1, 4))
+                    row, (url, *_) = msgspec.msgpack.decode(parts[place]), msgspec.msgpack.decode(text)
+                    if url.startswith("\1"):
+                        url = f"{self.hosts[row[0]]['scheme']}://{self.hosts[row[0]]['name']}{url[1:]}"
+                    yield url, State(row[1]), (row[10] if len(row) > 10 else "") or ""
 
 
 def wrong_records(web: KnownWeb, rows: Rows, limits: Limits) -> Iterator[str]:
@@ -150,7 +150,7 @@ def wrong_sums(rows: Rows) -> Iterator[str]:
         "skipped": (rows.counters.get("skipped", 0), states[State.SKIPPED]),
         "leases left": (rows.leases, 0),
         "records queued": (rows.queued + rows.delayed, 0),
-        "slots taken": (sum(host["open"] for host in rows.hosts), 0),
+        "slots taken": (sum(host["open"] for host in rows.hosts.values()), 0),
     }
     yield from (
         f"counters: {name} is {found}, not {right}" for name, (found, right) in sums.items() if found != right

@@ -8,7 +8,7 @@ local A = cmsgpack.unpack(ARGV[1])
 local call = redis.call
 local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
 local S = { tasks = {}, names = {}, hosts = {}, met = {}, lanes = {}, records = {}, touched = {}, fed = {}, given_up = {},
-  counts = {}, queued = {}, order = {} }
+  counts = {}, queued = {}, leases = {}, granted = {}, freed = {} }
 
 local DONE, FAILED, SKIPPED = 2, 3, 4
 local PENDING, LEASED = 0, 1
@@ -226,45 +226,121 @@ local function write_lanes()
   end
 end
 
--- Records: {task, host, state, priority, depth, hops, kind, retries, crashes, suspect, parent, url, code, request, due, body}
+-- Records: what changes lies in one field of a small hash, the URL and the request in the fields behind it, cut to pieces that
+-- Redis keeps flat. Most that is done to a record needs the first only.
 
-local FIELDS = { 'host', 'state', 'priority', 'depth', 'hops', 'kind', 'retries', 'crashes', 'suspect', 'parent', 'url', 'code',
-  'request', 'due', 'body' }
+local FIELDS = { 'host', 'state', 'priority', 'depth', 'hops', 'kind', 'retries', 'crashes', 'suspect', 'parent', 'code', 'due',
+  'body' }
+local bucket_keys = {}
 
-local function bucket_of(task, id) return P .. 'r' .. task.id .. ':' .. math.floor(id / BUCKET), id % BUCKET end
+local function bucket_of(task, id)
+  local of_task, bucket = bucket_keys[task.id], math.floor(id / BUCKET)
+  if not of_task then
+    of_task = {}
+    bucket_keys[task.id] = of_task
+  end
+  local key = of_task[bucket]
+  if not key then
+    key = P .. 'r' .. task.id .. ':' .. bucket
+    of_task[bucket] = key
+  end
+  return key, id % BUCKET
+end
 
-function S.record(task, id)
+local function records_of(task)
   local of_task = S.records[task.id]
   if not of_task then
     of_task = {}
     S.records[task.id] = of_task
   end
-  local record = of_task[id]
-  if not record then
-    local key, place = bucket_of(task, id)
-    local parts = call('HMGET', key, place, place + BUCKET, place + 2 * BUCKET)
-    local values = unpacked(parts[1] .. (parts[2] or '') .. (parts[3] or ''))
-    record = { id = id, task = task, parts = (parts[3] and 3) or (parts[2] and 2) or 1 }
-    for at, name in ipairs(FIELDS) do
-      local value = values[at]
-      record[name] = value ~= false and value or nil -- false stands for nothing
-    end
-    record.suspect = record.suspect or false
-    of_task[id] = record
+  return of_task
+end
+
+local function read_record(task, id, text)
+  local values, record = unpacked(text), { id = id, task = task }
+  for at, name in ipairs(FIELDS) do
+    local value = values[at]
+    record[name] = value ~= false and value or nil -- false stands for nothing
   end
+  record.suspect = record.suspect or false
+  records_of(task)[id] = record
   return record
+end
+
+function S.record(task, id)
+  local record = records_of(task)[id]
+  if record then return record end
+  local key, place = bucket_of(task, id)
+  return read_record(task, id, call('HGET', key, place))
+end
+
+function S.load_records(task, ids)
+  -- Neighbours lie in one hash, and are leased together as they were found together.
+  local asked, order, of_task = {}, {}, records_of(task)
+  for _, id in ipairs(ids) do
+    if not of_task[id] then
+      local key, place = bucket_of(task, id)
+      local wanted = asked[key]
+      if not wanted then
+        wanted = { ids = {}, places = {} }
+        asked[key], order[#order + 1] = wanted, key
+      end
+      wanted.ids[#wanted.ids + 1], wanted.places[#wanted.places + 1] = id, place
+    end
+  end
+  for _, key in ipairs(order) do
+    local wanted = asked[key]
+    for at, text in ipairs(call('HMGET', key, unpack(wanted.places))) do read_record(task, wanted.ids[at], text) end
+  end
+end
+
+local BEHIND_HOST = '\1' -- a URL that begins as its host's do is kept without that
+
+local function base_of(host)
+  local default = ({ https = ':443', http = ':80' })[host.scheme]
+  local name = host.name
+  if default and string.sub(name, -#default) == default then name = string.sub(name, 1, -#default - 1) end
+  return host.scheme .. '://' .. name
+end
+
+local function shortened(url, host)
+  local base = host.name ~= '' and base_of(host)
+  if base and string.sub(url, 1, #base) == base then return BEHIND_HOST .. string.sub(url, #base + 1) end
+  return url
+end
+
+function S.text_of(record)
+  -- The URL, and the request where there is one.
+  if not record.url then
+    local key, place = bucket_of(record.task, record.id)
+    local parts = call('HMGET', key, place + BUCKET, place + 2 * BUCKET, place + 3 * BUCKET)
+    local text = unpacked(parts[1] .. (parts[2] or '') .. (parts[3] or ''))
+    local url = text[1]
+    if string.sub(url, 1, 1) == BEHIND_HOST then url = base_of(S.host(record.host)) .. string.sub(url, 2) end
+    record.url, record.request = url, text[2]
+  end
+  return record.url, record.request
 end
 
 function S.new_record(task, id, record)
-  record.id, record.task, record.parts = id, task, 0
-  S.records[task.id] = S.records[task.id] or {}
-  S.records[task.id][id] = record
-  record.dirty = true
+  record.id, record.task = id, task
+  records_of(task)[id] = record
+  record.dirty, record.rewritten, record.is_new = true, true, true
   return record
 end
 
+local function pieces(args, place, text)
+  for at = 0, 2 do
+    local from = at * CHUNK + 1
+    if from <= #text then
+      args[#args + 1] = place + (at + 1) * BUCKET
+      args[#args + 1] = string.sub(text, from, at == 2 and #text or from + CHUNK - 1)
+    end
+  end
+end
+
 local function write_records()
-  local writes, gone = {}, {}
+  local writes = {}
   for _, of_task in pairs(S.records) do
     for id, record in pairs(of_task) do
       if record.dirty then
@@ -275,26 +351,19 @@ local function write_records()
           values[at] = value == nil and false or value
         end
         for at = #FIELDS, last + 1, -1 do values[at] = nil end
-        local text = pack(values)
         local key, place = bucket_of(record.task, id)
         local args = writes[key] or {}
         writes[key] = args
-        local parts = 0
-        for at = 0, 2 do
-          local from = at * CHUNK + 1
-          if from <= #text then
-            args[#args + 1] = place + at * BUCKET
-            args[#args + 1] = string.sub(text, from, at == 2 and #text or from + CHUNK - 1)
-            parts = at + 1
-          elseif at < record.parts then
-            gone[#gone + 1] = { key, place + at * BUCKET }
-          end
+        args[#args + 1] = place
+        args[#args + 1] = pack(values)
+        if record.rewritten then
+          if not record.is_new then call('HDEL', key, place + 2 * BUCKET, place + 3 * BUCKET) end -- it may be shorter now
+          pieces(args, place, pack({ shortened(record.url, S.host(record.host)), record.request }))
         end
       end
     end
   end
   for key, args in pairs(writes) do each_chunk('HSET', key, args, 2) end
-  for _, which in ipairs(gone) do call('HDEL', which[1], which[2]) end
 end
 
 -- Which keys are known, by linear hashing: one bucket more for every so many keys, split off from one before it.
@@ -360,6 +429,7 @@ end
 
 function S.write()
   S.flush()
+  S.write_leases()
   write_records()
   write_lanes()
   write_hosts()

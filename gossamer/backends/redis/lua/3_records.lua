@@ -24,7 +24,6 @@ end
 
 function R.finish(record, state, code)
   record.state, record.code, record.dirty = state, code ~= '' and code or nil, true
-  if state ~= FAILED then record.request = nil end -- nothing brings it back
   count_end(record, 1)
   if state == FAILED then call('ZADD', P .. 'f' .. record.task.id, record.id, number(record.id)) end
 end
@@ -135,7 +134,7 @@ function R.account_given_up()
   end)
   for _, record in ipairs(S.given_up) do
     record.task.errors = record.task.errors + 1
-    S.keep_sample(record.task, 'failed:' .. (record.code or ''), string.sub(record.url, 1, SAMPLE_LENGTH))
+    S.keep_sample(record.task, 'failed:' .. (record.code or ''), string.sub((S.text_of(record)), 1, SAMPLE_LENGTH))
   end
   S.given_up = {}
 end

@@ -5,24 +5,69 @@ local LOOKED_AT = 32
 
 -- {session, task, host, record or 0, kind}
 local function write_lease(lane, session, record, kind)
-  S.meta.leases = S.meta.leases + 1
-  local n = S.meta.leases
-  call('HSET', P .. 'v', n, pack({ session, lane.task.id, lane.host.id, record, kind }))
-  call('SADD', P .. 's' .. session, n)
+  local n = S.meta.leases + 1
+  S.meta.leases = n
+  S.granted[#S.granted + 1] = n
+  S.granted[#S.granted + 1] = pack({ session, lane.task.id, lane.host.id, record, kind })
   return n
 end
 
+local function read_lease(n, found)
+  local row = unpacked(found)
+  local lease = { number = n, session = row[1], task = row[2], host = row[3], record = row[4] > 0 and row[4] or nil, kind = row[5] }
+  S.leases[n] = lease
+  return lease
+end
+
 function G.lease(n)
+  if S.leases[n] ~= nil then return S.leases[n] or nil end
   local found = call('HGET', P .. 'v', n)
   if not found then return nil end
-  local row = unpacked(found)
-  return { number = n, session = row[1], task = row[2], host = row[3], record = row[4] > 0 and row[4] or nil, kind = row[5] }
+  return read_lease(n, found)
+end
+
+-- Look up many at once, with the records that they are for.
+function G.load(numbers)
+  if #numbers == 0 then return end
+  local by_task = {}
+  for from = 1, #numbers, 1000 do
+    local some = { unpack(numbers, from, math.min(from + 999, #numbers)) }
+    for at, found in ipairs(call('HMGET', P .. 'v', unpack(some))) do
+      if found then
+        local lease = read_lease(some[at], found)
+        if lease.record then
+          by_task[lease.task] = by_task[lease.task] or {}
+          table.insert(by_task[lease.task], lease.record)
+        end
+      else
+        S.leases[some[at]] = false
+      end
+    end
+  end
+  for id, records in pairs(by_task) do S.load_records(S.task(id), records) end
+end
+
+function G.all()
+  local found, all = {}, call('HGETALL', P .. 'v')
+  for at = 1, #all, 2 do
+    local n = tonumber(all[at])
+    local lease = S.leases[n]
+    if lease == nil then lease = read_lease(n, all[at + 1]) end
+    if lease then found[#found + 1] = lease end
+  end
+  table.sort(found, function(a, b) return a.number < b.number end)
+  return found
+end
+
+function S.write_leases()
+  each_chunk('HSET', P .. 'v', S.granted, 2)
+  each_chunk('HDEL', P .. 'v', S.freed, 1)
 end
 
 -- Delete the lease and give its slot back; what becomes of its record is the caller's to say.
 function G.free(lease)
-  call('HDEL', P .. 'v', lease.number)
-  call('SREM', P .. 's' .. lease.session, lease.number)
+  S.leases[lease.number] = false
+  S.freed[#S.freed + 1] = lease.number
   local host, task = S.host(lease.host), S.task(lease.task)
   host.open = host.open - 1
   S.touched[lease.host] = true
@@ -90,7 +135,9 @@ local function take(lane, most, into)
   local n = math.min(most, room(lane))
   if n <= 0 then return end
   S.flush()
-  local front = call('ZPOPMIN', S.queue_key(lane.task, lane.host), n)
+  local front, ids = call('ZPOPMIN', S.queue_key(lane.task, lane.host), n), {}
+  for at = 1, #front, 2 do ids[#ids + 1] = read_number(front[at]) end
+  S.load_records(lane.task, ids)
   for at = 1, #front, 2 do
     local record = S.record(lane.task, read_number(front[at]))
     record.state, record.dirty = LEASED, true
@@ -122,10 +169,10 @@ local function grant(task, session, n, answer)
       lane.host.name, 0, 0, 0, '', 0, 0, false }
   end
   for _, record in ipairs(records) do
-    local host = S.host(record.host)
+    local host, url, request = S.host(record.host), S.text_of(record)
     granted[record.host] = true
     answer.grants[#answer.grants + 1] = { write_lease(S.lane(task, host), session, record.id, record.kind), task.name,
-      record.kind, record.url, host.name, record.priority, record.depth, record.hops, record.request or '', record.retries,
+      record.kind, url, host.name, record.priority, record.depth, record.hops, request or '', record.retries,
       record.crashes, record.suspect }
   end
   for id in pairs(granted) do answer.hosts[#answer.hosts + 1] = H.row(S.host(id)) end

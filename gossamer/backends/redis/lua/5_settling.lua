@@ -29,7 +29,10 @@ local function retry(record, outcome)
     record.priority = outcome.priority
     record.task.lowest = math.min(record.task.lowest, outcome.priority)
   end
-  if outcome.request then record.request = outcome.request end
+  if outcome.request then
+    S.text_of(record)
+    record.request, record.rewritten = outcome.request, true
+  end
   record.dirty = true
   if record.kind ~= SEED then S.count(record.task, 'retried', 1) end
   R.give_back(record, outcome.delay)

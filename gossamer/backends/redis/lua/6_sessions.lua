@@ -10,12 +10,11 @@ local function pause(hosts)
   end
 end
 
-local function held_by(session)
-  local numbers = call('SMEMBERS', P .. 's' .. session)
-  for at, n in ipairs(numbers) do numbers[at] = tonumber(n) end
-  table.sort(numbers)
+local function held_by(sessions)
   local held = {}
-  for at, n in ipairs(numbers) do held[at] = G.lease(n) end
+  for _, lease in ipairs(G.all()) do
+    if sessions[lease.session] then held[#held + 1] = lease end
+  end
   return held
 end
 
@@ -52,7 +51,7 @@ function V.beat(session)
 end
 
 function V.release(session, numbers)
-  local held, chosen = held_by(session), {}
+  local held, chosen = held_by({ [session] = true }), {}
   local wanted
   if numbers then
     wanted = {}
@@ -66,18 +65,16 @@ function V.release(session, numbers)
 end
 
 function V.close(session)
-  return_all(held_by(session), true, false)
+  return_all(held_by({ [session] = true }), true, false)
   end_session(session)
 end
 
 function V.reap()
-  local dead = call('ZRANGEBYSCORE', P .. 'z', '-inf', '(' .. exact(S.now - TTL))
-  local lost = {}
-  for _, session in ipairs(dead) do
-    for _, lease in ipairs(held_by(session)) do lost[#lost + 1] = lease end
-    end_session(session)
-  end
-  table.sort(lost, function(a, b) return a.number < b.number end)
+  local dead, gone = call('ZRANGEBYSCORE', P .. 'z', '-inf', '(' .. exact(S.now - TTL)), {}
+  if #dead == 0 then return 0 end
+  for _, session in ipairs(dead) do gone[session] = true end
+  local lost = held_by(gone)
+  for _, session in ipairs(dead) do end_session(session) end
   return_all(lost, true, true)
   return #dead
 end

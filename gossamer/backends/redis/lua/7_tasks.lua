@@ -29,10 +29,9 @@ function K.view(task)
 end
 
 local function leases_of(task)
-  local found, all = {}, call('HGETALL', P .. 'v')
-  for at = 1, #all, 2 do
-    local row = unpacked(all[at + 1])
-    if row[2] == task.id then found[#found + 1] = G.lease(tonumber(all[at])) end
+  local found = {}
+  for _, lease in ipairs(G.all()) do
+    if lease.task == task.id then found[#found + 1] = lease end
   end
   return found
 end

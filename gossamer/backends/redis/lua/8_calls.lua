@@ -62,6 +62,9 @@ end
 function C.settle()
   local unknown = all_named(A.want)
   if unknown then return unknown end
+  local numbers = {}
+  for at, outcome in ipairs(A.outcomes) do numbers[at] = outcome.number end
+  G.load(numbers)
   for _, outcome in ipairs(A.outcomes) do
     outcome.links, outcome.items = outcome.links or {}, outcome.items or {}
     outcome.counts, outcome.samples = outcome.counts or {}, outcome.samples or {}
@@ -205,9 +208,9 @@ function C.explain()
   local id = S.known(task, A.key)
   if not id then return nil end
   local record = S.record(task, id)
-  local parent = record.parent > 0 and S.record(task, record.parent).url or ''
+  local parent = record.parent > 0 and S.text_of(S.record(task, record.parent)) or ''
   local cancelled = S.is_over(task) and (record.state == PENDING or record.state == LEASED)
-  return { url = record.url, state = cancelled and 5 or record.state, code = cancelled and task.reason or record.code or '',
+  return { url = S.text_of(record), state = cancelled and 5 or record.state, code = cancelled and task.reason or record.code or '',
     depth = record.depth, priority = record.priority, retries = record.retries, crashes = record.crashes,
     suspect = record.suspect, found_on = parent, body = record.body,
     due_in = (not cancelled and record.due) and math.max(record.due - S.now, 0) or 0, host = H.row(S.host(record.host)),

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check format docs bench bench-quick lock clean
+.PHONY: help setup demo test test-slow check format docs nemesis bench bench-quick lock clean
 
 help: ## list the chores
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{split($$1, name, ":"); printf "  make %-12s %s\n", name[1], $$2}'
@@ -30,6 +30,9 @@ test: .venv/.ready ## all tests but the slow ones
 
 test-slow: .venv/.ready ## the slow and chaotic tests
 	@$(BIN)/python -m pytest -q -m slow --timeout 1800
+
+nemesis: .venv/.ready ## faults against a cluster on real stores; SEEDS=1-20 KINDS=kill_worker,fail_over
+	@$(BIN)/python -m gossamer.testing.nemesis --seeds $(or $(SEEDS),1-2) $(if $(KINDS),--kinds $(KINDS)) --results .bench/nemesis.jsonl
 
 check: .venv/.ready ## format, lint, types, rooms, dead code, figures of style
 	@$(BIN)/ruff format --check .

@@ -68,12 +68,6 @@ def worker(
     chosen = (
         DEFAULTS | read_profile(config) | {name: value for name, value in typed.items() if value is not None}
     )
-    if not chosen["frontier"]:
-        raise UsageError(
-            "A worker serves a frontier that machines share",
-            where="gossamer worker",
-            hint="--frontier redis://host:6379/0; a state folder has workers by `gossamer run --workers N`",
-        )
     duty = duty_of_worker(chosen)
     from gossamer.services.manning import man
 
@@ -138,6 +132,12 @@ def processes_of(written: Any) -> int:
 def duty_of_worker(chosen: dict[str, Any]) -> Duty:
     from gossamer.services.crew import Role, duty_of
 
+    if not chosen["frontier"]:
+        raise UsageError(
+            "A worker serves a frontier that machines share",
+            where="gossamer worker",
+            hint="--frontier redis://host:6379/0; a state folder has workers by `gossamer run --workers N`",
+        )
     concurrency, delay = int(chosen["concurrency"]), float(chosen["delay"])
     if not 1 <= concurrency <= 20_000:
         raise UsageError(

@@ -24,6 +24,10 @@ FILL_BLOCK = f"""INSERT INTO temp.inbox (k1, k2, host, bucket, url, request, pri
  VALUES {", ".join([PLACES] * BLOCK)}"""
 FILL = """INSERT INTO temp.inbox SELECT ? + key, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
  value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11 FROM json_each(?)"""
+NEW = """WITH asked (at, bucket, k1, k2) AS ({}) SELECT at FROM asked WHERE NOT EXISTS (
+ SELECT 1 FROM known k WHERE k.task = ? AND k.bucket = asked.bucket AND k.k1 = asked.k1 AND k.k2 = asked.k2)"""
+NEW_BLOCK = NEW.format(f"VALUES {', '.join(['(?, ?, ?, ?)'] * BLOCK)}")
+NEW_REST = NEW.format("SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)")
 JUDGE = """INSERT INTO known (task, bucket, k1, k2, id) SELECT ?, bucket, k1, k2, ? + pos FROM temp.inbox WHERE true
  ON CONFLICT DO NOTHING"""
 RECORD = """INSERT INTO record (id, task, host, parent, url, request, priority, depth, hops, kind)
@@ -57,33 +61,69 @@ def push(
     ledger: Ledger, task: TaskRow, batches: Sequence[tuple[int | None, Sequence[Link]]], hosts: HostIds
 ) -> int:
     """Make records of what is new in (id of the record it was found on, links) batches; how many were new."""
-    total = sum(len(links) for _, links in batches)
-    if not total:
+    links = [link for _, links in batches for link in links]
+    if not links:
         return 0
-    db = ledger.db
-    ids = hosts.of(ledger, [link for _, links in batches for link in links])
-    rows = rows_of(batches, ids)
-    base = (one(db, "SELECT max(id) FROM record") or 0) + 1
-    fill(db, rows)
-    new = db.execute(JUDGE, (task.id, base)).rowcount
-    if new:
-        db.execute(RECORD, (task.id, base))
-        if task.spec.pages_per_pattern is not None:
-            end_beyond_budget(ledger, task, task.spec.pages_per_pattern, base)
-        if any(link.delay > 0 for _, links in batches for link in links):
-            db.execute(POSTPONE, (ledger.now, base, base))
-            db.execute(DELAY, (base,))
-        db.execute(ENQUEUE, (base,))
-        open_lanes(ledger, task, base)
-        task.discovered += new
-        ledger.changed_tasks.add(task.id)
-        sql = "SELECT json_group_array(DISTINCT host) FROM record WHERE id >= ?"
-        ledger.fed.update(msgspec.json.decode(one(db, sql, base)))
-    priorities = [row[6] for row in rows]
+    db, total = ledger.db, len(links)
+    parents = [parent for parent, links in batches for _ in links]
+    ids = hosts.of(ledger, links)
+    keys = struct.unpack(f"<{2 * total}q", b"".join([link.key for link in links]))
+    priorities = [link.priority for link in links]
     task.lowest = min(task.lowest, *priorities)
-    if new < total and max(priorities) > task.lowest:
+    places: Sequence[int] = range(total)
+    if hosts.mostly_known:
+        places = worth_filling(db, task, links, keys, ids)
+    base = (one(db, "SELECT max(id) FROM record") or 0) + 1
+    new = 0
+    if places:
+        fill(db, rows_of(links, parents, keys, ids, places))
+        new = db.execute(JUDGE, (task.id, base)).rowcount
+    hosts.mostly_known = new < total / 2
+    if new:
+        make_records(ledger, task, base, new, is_delayed=any(link.delay > 0 for link in links))
+    if new < len(places) and max(priorities) > task.lowest:
         raise_priorities(ledger, task, base)
     return new
+
+
+def make_records(ledger: Ledger, task: TaskRow, base: int, new: int, *, is_delayed: bool) -> None:
+    """From what was judged to be new: records, in their queues or among the delayed."""
+    db = ledger.db
+    db.execute(RECORD, (task.id, base))
+    if task.spec.pages_per_pattern is not None:
+        end_beyond_budget(ledger, task, task.spec.pages_per_pattern, base)
+    if is_delayed:
+        db.execute(POSTPONE, (ledger.now, base, base))
+        db.execute(DELAY, (base,))
+    db.execute(ENQUEUE, (base,))
+    open_lanes(ledger, task, base)
+    task.discovered += new
+    ledger.changed_tasks.add(task.id)
+    sql = "SELECT json_group_array(DISTINCT host) FROM record WHERE id >= ?"
+    ledger.fed.update(msgspec.json.decode(one(db, sql, base)))
+
+
+def worth_filling(
+    db: sqlite3.Connection, task: TaskRow, links: Sequence[Link], keys: Sequence[int], ids: dict[str, int]
+) -> list[int]:
+    """The places of links that are new, or that may rise. Where most are known and cannot, to ask for three numbers a link is
+    cheaper than to carry all of it into the inbox; the insert judges what is left all the same."""
+    args: list[int] = []
+    kept: list[int] = []
+    for at, link in enumerate(links):
+        if link.priority > task.lowest:
+            kept.append(at)
+        else:
+            args += (at, OWN_KEYS if link.own_key else ids[link.host], keys[2 * at], keys[2 * at + 1])
+    full = len(args) - len(args) % (4 * BLOCK)
+    for start in range(0, full, 4 * BLOCK):
+        kept += [
+            at for (at,) in db.execute(NEW_BLOCK, (*args[start : start + 4 * BLOCK], task.id)).fetchall()
+        ]
+    if full < len(args):
+        rest = [args[at : at + 4] for at in range(full, len(args), 4)]
+        kept += [at for (at,) in db.execute(NEW_REST, (text(rest), task.id)).fetchall()]
+    return sorted(kept)
 
 
 def end_beyond_budget(ledger: Ledger, task: TaskRow, budget: int, base: int) -> None:
@@ -130,10 +170,13 @@ def fill(db: sqlite3.Connection, rows: list[Row]) -> None:
         db.execute(FILL, (full + 1, text(rows[full:])))
 
 
-def rows_of(batches: Sequence[tuple[int | None, Sequence[Link]]], ids: dict[str, int]) -> list[Row]:
-    links = [link for _, links in batches for link in links]
-    keys = struct.unpack(f"<{2 * len(links)}q", b"".join([link.key for link in links]))
-    parents = [parent for parent, links in batches for _ in links]
+def rows_of(
+    links: Sequence[Link],
+    parents: Sequence[int | None],
+    keys: Sequence[int],
+    ids: dict[str, int],
+    places: Iterable[int],
+) -> list[Row]:
     return [
         (
             keys[2 * at],
@@ -149,7 +192,8 @@ def rows_of(batches: Sequence[tuple[int | None, Sequence[Link]]], ids: dict[str,
             parents[at],
             link.delay,
         )
-        for at, link in enumerate(links)
+        for at in places
+        for link in (links[at],)
     ]
 
 
@@ -221,6 +265,7 @@ class HostIds:
     """Names of hosts to their row numbers, remembered. Rows are never removed, so a memory is never wrong."""
 
     LIMIT = 500_000
+    mostly_known = False  # of the last links that were pushed, most were not new
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {"": SEED_HOST}

@@ -170,8 +170,21 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     host: HostView
 
 
+class SessionView(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker as the store sees it."""
+
+    session: str
+    worker: str
+    beat_ago: float
+    leases: dict[str, int] = {}  # by task
+    hosts: dict[str, int] = {}  # by host
+
+
 class Oversight(Protocol):
     """What people ask."""
+
+    async def sessions(self) -> list[SessionView]:
+        """All that live, with what they hold, in the order of their workers' names."""
 
     async def counters(self, task: str) -> dict[str, int]:
         """All counters of the task, in one consistent reading. Always there: discovered, pending, leased, done, failed,

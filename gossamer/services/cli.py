@@ -21,6 +21,7 @@ from gossamer.services.commands.demo import bench, demo
 from gossamer.services.commands.explain import explain
 from gossamer.services.commands.settings import settings
 from gossamer.services.commands.tasks import cancel, pause, resume, retry_failed, tasks
+from gossamer.services.commands.top import top
 
 CRAWL = Group("Crawl", sort_key=1)
 STEER = Group("Watch and steer", sort_key=2)
@@ -32,6 +33,7 @@ COMMANDS: tuple[tuple[Callable[..., int], Group, str], ...] = (
     (run, CRAWL, "run FILE [-a NAME=VALUE]... [OPTIONS]"),
     (worker, CRAWL, "worker --frontier URL [OPTIONS]"),
     (tasks, STEER, "tasks [TASK] [OPTIONS]"),
+    (top, STEER, "top [OPTIONS]"),
     (explain, STEER, "explain TASK URL [OPTIONS]"),
     (pause, STEER, "pause TASK [OPTIONS]"),
     (resume, STEER, "resume TASK [OPTIONS]"),

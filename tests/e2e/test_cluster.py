@@ -192,6 +192,26 @@ def test_a_task_that_stays_open_is_fed_and_closed(machine: Callable[[str], Machi
     assert "takes no more URLs" in err
 
 
+def test_top_shows_workers_tasks_and_rates(machine: Callable[[str], Machine], site: Child) -> None:
+    """Who works on what, for people and for programs, while it goes on."""
+    away, here = machine("away"), machine("here")
+    with away.worker("--concurrency", "3"):
+        crawl = here.start(*crawl_words(site, "--task", "t", "--no-work", "--output", "i.jsonl", delay="0.1"))
+        until(lambda: len(site.log().visits) > 5)
+        code, out, err = here.run("top", "--json")
+        assert code == 0, err
+        told = json.loads(out)
+        assert len(told["workers"]) == 1
+        [task] = told["tasks"]
+        assert (task["task"], task["state"]) == ("t", "RUNNING")
+        assert task["pages_per_second"] > 0
+        code, out, err = here.run("top", "--once")
+        assert code == 0, err
+        assert "1 workers" in out
+        assert here.run("cancel", "t")[0] == 0
+        assert finish(crawl).code in (0, 3, 4)
+
+
 def test_labels_and_needs_pin_work_to_pools(machine: Callable[[str], Machine], site: Child) -> None:
     """A task that needs `eu` waits for a worker that has it."""
     away, here = machine("away"), machine("here")

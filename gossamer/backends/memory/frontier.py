@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Self
 
@@ -13,7 +14,7 @@ from gossamer.model.hostrow import view
 from gossamer.model.record import Leases, Link, Outcome, Pushed, State
 from gossamer.model.task import Command, IllegalChange, SessionLost, TaskEnded, TaskSpec, TaskView
 from gossamer.ports.clock import Clock
-from gossamer.ports.frontier import Explained
+from gossamer.ports.frontier import Explained, SessionView
 
 
 class MemoryFrontier(Commands):
@@ -105,6 +106,19 @@ class MemoryFrontier(Commands):
             self._task(name)
 
     # Oversight
+
+    async def sessions(self) -> list[SessionView]:
+        now, found = self._clock.now(), []
+        for name, session in self._sessions.items():
+            held = self._held(name)
+            found.append(
+                SessionView(
+                    session=name, worker=session.worker, beat_ago=now - session.beat,
+                    leases=Counter(lease.lane.task.spec.name for lease in held),
+                    hosts=Counter(lease.lane.host.row.name for lease in held),
+                )
+            )  # fmt: skip
+        return sorted(found, key=lambda view: (view.worker, view.session))
 
     async def counters(self, task: str) -> dict[str, int]:
         row = self._task(task)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self
 
@@ -17,7 +18,7 @@ from gossamer.model.errors import UsageError
 from gossamer.model.host import HostView
 from gossamer.model.record import Leases, Link, LoggedItem, Outcome, Pushed
 from gossamer.model.task import CHANGES, LEADS_TO, Command, TaskSpec, TaskView
-from gossamer.ports.frontier import CursorAhead, Explained
+from gossamer.ports.frontier import CursorAhead, Explained, SessionView
 
 REPEATABLE = frozenset({Command.CANCEL, Command.FINISH, Command.FAIL})
 STATELESS = frozenset({Command.SEEDED, Command.UPDATE, Command.RETRY_FAILED})
@@ -172,6 +173,17 @@ class RedisFrontier:
         await self._log("advance", task=task, sink=sink, number=number, state=as_string(state), after=after)
 
     # Oversight
+
+    async def sessions(self) -> list[SessionView]:
+        answer, *_ = await self._ask("sessions")
+        views = [
+            SessionView(
+                session=name, worker=worker, beat_ago=max(ago, 0.0),
+                leases=Counter(task for task, _ in held), hosts=Counter(host for _, host in held),
+            )
+            for name, worker, ago, held in wire.read_sessions(answer)
+        ]  # fmt: skip
+        return sorted(views, key=lambda view: (view.worker, view.session))
 
     async def counters(self, task: str) -> dict[str, int]:
         answer, *_ = await self._ask("counters", task=task)

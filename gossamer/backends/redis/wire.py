@@ -153,6 +153,7 @@ read_hosts = decoder(HostsRow).decode
 read_number = decoder(int).decode
 read_flag = decoder(bool).decode
 read_rest = decoder(tuple[int, int, int] | None).decode
+read_sessions = decoder(list[tuple[str, str, float, list[tuple[str, str]]]]).decode
 read_items = decoder(list[tuple[Any, ...]]).decode
 _spec = msgspec.json.Decoder(TaskSpec)
 

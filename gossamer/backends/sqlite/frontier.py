@@ -17,7 +17,7 @@ from gossamer.backends.sqlite.settling import settle
 from gossamer.model.host import HostView
 from gossamer.model.record import Leases, Link, LoggedItem, Outcome, Pushed
 from gossamer.model.task import Command, SessionLost, TaskSpec, TaskView
-from gossamer.ports.frontier import Explained
+from gossamer.ports.frontier import Explained, SessionView
 
 T = TypeVar("T")
 
@@ -177,6 +177,9 @@ class SqliteFrontier:
         await self._change(lambda ledger: items.advance(ledger, task, sink, number, state, after))
 
     # Oversight
+
+    async def sessions(self) -> list[SessionView]:
+        return await self._database.read(lambda db: oversight.sessions(db, self._now()))
 
     async def counters(self, task: str) -> dict[str, int]:
         return await self._look(lambda ledger: oversight.counters(ledger, task))

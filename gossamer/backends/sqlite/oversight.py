@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -12,7 +13,7 @@ from gossamer.backends.sqlite.ledger import HOST_OBJECT, SEED_HOST, Ledger, text
 from gossamer.model.host import HostView
 from gossamer.model.hostrow import HostRow, view
 from gossamer.model.record import State
-from gossamer.ports.frontier import Explained
+from gossamer.ports.frontier import Explained, SessionView
 
 FOUND = """SELECT r.id, r.url, r.state, r.code, r.depth, r.priority, r.retries, r.crashes, r.suspect, r.due, r.host,
  coalesce(p.url, ''), EXISTS (SELECT 1 FROM lease WHERE lease.record = r.id),
@@ -90,4 +91,25 @@ def hosts(db: sqlite3.Connection, names: Sequence[str], now: float) -> dict[str,
         host = msgspec.json.decode(row, type=HostRow)
         host.robots = bytes(robots or b"")
         found[host.name] = view(host, now, robots=True)
+    return found
+
+
+def sessions(db: sqlite3.Connection, now: float) -> list[SessionView]:
+    sql = """SELECT l.session, t.name, h.name, count(*) FROM lease l JOIN task t ON t.id = l.task JOIN host h ON h.id = l.host
+             GROUP BY l.session, l.task, l.host"""
+    held: dict[str, list[tuple[str, str, int]]] = {}
+    for session, task, host, count in db.execute(sql).fetchall():
+        held.setdefault(session, []).append((task, host, count))
+    sql = "SELECT name, worker, beat FROM session ORDER BY worker, name"
+    found = []
+    for name, worker, beat in db.execute(sql).fetchall():
+        tasks, hosts_ = Counter[str](), Counter[str]()
+        for task, host, count in held.get(name, ()):
+            tasks[task] += count
+            hosts_[host] += count
+        found.append(
+            SessionView(
+                session=name, worker=worker, beat_ago=max(now - beat, 0.0), leases=tasks, hosts=hosts_
+            )
+        )
     return found

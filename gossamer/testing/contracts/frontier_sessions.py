@@ -36,6 +36,22 @@ class SessionsContract:
             await elapse(STEP)
             await frontier.beat(beating)
 
+    async def test_who_lives_is_seen_with_what_he_holds(self, frontier: Frontier, elapse: Elapse) -> None:
+        """Worker, last beat, leases by task and by host; who has ended is not there any more."""
+        session = await begin(frontier, *pages(3), page("/x", "b.test"))
+        other = await frontier.open_session("another")
+        await take(frontier, session, 3)
+        await elapse(2.0)
+        await frontier.beat(other)
+        idle, busy = await frontier.sessions()
+        assert (idle.worker, idle.session, dict(idle.leases), dict(idle.hosts)) == ("another", other, {}, {})
+        assert idle.beat_ago == pytest.approx(0.0, abs=0.5)
+        assert (busy.worker, busy.session, dict(busy.leases)) == ("worker", session, {"t": 3})
+        assert busy.beat_ago == pytest.approx(2.0, abs=0.5)
+        assert sum(busy.hosts.values()) == 3
+        await frontier.close_session(session)
+        assert [view.session for view in await frontier.sessions()] == [other]
+
     async def test_an_unknown_session_gets_nothing(self, frontier: Frontier) -> None:
         """A session that was never opened neither beats nor leases."""
         await begin(frontier, page())

@@ -229,6 +229,18 @@ function C.hosts()
   return found, unpack(robots)
 end
 
+function C.sessions()
+  local found, held, all = {}, {}, call('ZRANGE', P .. 'z', 0, -1, 'WITHSCORES')
+  for _, lease in ipairs(G.all()) do
+    held[lease.session] = held[lease.session] or {}
+    table.insert(held[lease.session], { S.task(lease.task).name, S.host(lease.host).name })
+  end
+  for at = 1, #all, 2 do
+    found[#found + 1] = { all[at], call('HGET', P .. 'w', all[at]) or '', S.now - tonumber(all[at + 1]), held[all[at]] or {} }
+  end
+  return found
+end
+
 -- One call, from its arguments to its answer
 
 local function lose_end()
@@ -258,7 +270,8 @@ local function follow_server()
   if A.run and A.run ~= run and A.highest > m.floor and m.lost ~= run then lose_end() end
 end
 
-local READINGS = { tasks = true, read = true, counters = true, samples = true, explain = true, hosts = true }
+local READINGS = { tasks = true, read = true, counters = true, samples = true, explain = true, hosts = true,
+  sessions = true }
 
 local function answer_call()
   S.load_meta()

@@ -163,12 +163,6 @@ class Worker:
         self._visits[runtime.name] = Visits(runtime, transport or self.transport, self._rules, self.handling)
         self.wake()
 
-    def drop(self, name: str) -> None:
-        """Serve a task no more: what is open of it is given back."""
-        if name in self.runtimes:
-            self._hear(name, TaskState.CANCELLED)
-            self.ended.pop(name, None)
-
     def stop(self) -> None:
         """Lease nothing more; finish what is open. Safe to repeat."""
         self._told_to_stop = self._stopping = True

@@ -52,7 +52,7 @@ class Serving:
         self._role = role
         self._spiders: dict[str, tuple[Path, str]] = {}
         self._left_alone: dict[str, str] = {}  # task → why
-        self._stacks: dict[str, AsyncExitStack] = {}
+        self._stacks: dict[str, list[AsyncExitStack]] = {}  # the last one is of the settings as they are
         self._specs: dict[str, TaskSpec] = {}
         for target in role.projects:
             self._spiders |= projects.Project(target).spiders()
@@ -72,13 +72,11 @@ class Serving:
         running = {view.spec.name: view for view in await self._frontier.tasks() if self._is_ours(view)}
         for name in [name for name in self._stacks if name not in self._worker.runtimes]:
             await self._close(name)
+        for name in [name for name in self._specs if name not in running and name not in self._stacks]:
+            del self._specs[name]  # it was left alone, and has ended
         for name, view in running.items():
-            if name in self._stacks and self._specs[name] != view.spec:
-                self._worker.drop(
-                    name
-                )  # its settings have changed: what is open is finished under the old ones elsewhere
-                await self._close(name)
-            if name not in self._stacks:
+            # Where its settings have changed, what is open is finished under the old ones.
+            if self._specs.get(name) != view.spec:
                 await self._take_up(view)
 
     def _is_ours(self, view: TaskView) -> bool:
@@ -96,10 +94,12 @@ class Serving:
             )
         except (GossamerError, msgspec.ValidationError) as error:
             await stack.aclose()
+            self._specs[name] = view.spec
             self._leave_alone(name, str(error))
             return
         self._left_alone.pop(name, None)
-        self._stacks[name], self._specs[name] = stack, view.spec
+        self._stacks.setdefault(name, []).append(stack)
+        self._specs[name] = view.spec
         self._worker.add(runtime, transport)
         log.info("works on %s", name)
 
@@ -130,10 +130,10 @@ class Serving:
         return spider
 
     async def _close(self, name: str) -> None:
-        stack = self._stacks.pop(name)
         self._specs.pop(name, None)
-        with contextlib.suppress(GossamerError):
-            await stack.aclose()
+        for stack in self._stacks.pop(name):
+            with contextlib.suppress(GossamerError):
+                await stack.aclose()
 
 
 def runtime_of(spec: TaskSpec, spider: Spider, kept: Kept, incarnation: str) -> Runtime:

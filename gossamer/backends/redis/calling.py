@@ -16,6 +16,7 @@ from redis.exceptions import (
     BusyLoadingError,
     ConnectionError,  # noqa: A004  (the driver's name)
     NoScriptError,
+    OutOfMemoryError,
     ReadOnlyError,
     RedisError,
     ResponseError,
@@ -34,10 +35,25 @@ SETTLING = (
 )
 PAUSES = (0.02, 0.05, 0.1, 0.2, 0.4)  # between two attempts; the last one for ever
 SAID_AFTER = 1.0
-AWAY = (ConnectionError, TimeoutError, BusyLoadingError, ReadOnlyError, OSError)
-AWAY_WORDS = ("LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "UNBLOCKED")
+AWAY = (ConnectionError, TimeoutError, BusyLoadingError, ReadOnlyError, OutOfMemoryError, OSError)
+# What a server says that is there and cannot serve now; the last two until somebody makes room.
+AWAY_WORDS = (
+    "LOADING",
+    "READONLY",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "NOREPLICAS",
+    "UNBLOCKED",
+    "OOM",
+    "MISCONF",
+)
 
 encode = msgspec.msgpack.encode
+
+
+class CannotServe(ConnectionError):  # noqa: N818  (a fact about a server)
+    """The server is there, and says why it takes nothing now."""
 
 
 class PatternsWanted(Exception):  # noqa: N818  (no error: the call is asked again with more)
@@ -93,7 +109,7 @@ class Calls:
                 if not self._is_away and time.monotonic() - began > SAID_AFTER:
                     self._is_away = True
                     log.warning(
-                        "the store at %s does not answer; waiting for it (nothing is lost)", self._shown
+                        "the store at %s %s; waiting for it (nothing is lost)", self._shown, _ailing(error)
                     )
                 await asyncio.sleep(PAUSES[min(attempt, len(PAUSES) - 1)])
                 attempt += 1
@@ -122,6 +138,14 @@ class Calls:
             raise explained(error, self._shown) from error
 
 
+def _ailing(error: BaseException) -> str:
+    if isinstance(error, OutOfMemoryError):
+        return "has no memory left (raise its maxmemory, or forget old tasks)"
+    if isinstance(error, CannotServe):
+        return f"cannot serve ({str(error)[:200]})"
+    return "does not answer"
+
+
 def explained(error: RedisError, shown: str) -> Exception:
     """What the script or the server refused, in our words."""
     word, _, rest = str(error).partition(" ")
@@ -130,7 +154,7 @@ def explained(error: RedisError, shown: str) -> Exception:
         refusal: Exception = _REFUSALS[code](what)
         return refusal
     if word in AWAY_WORDS:
-        return ConnectionError(str(error))
+        return CannotServe(str(error))
     return _refused(error, shown)
 
 
@@ -148,8 +172,6 @@ FAULTS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("NOAUTH", "WRONGPASS", "invalid username", "invalid password"), "The store wants other credentials",
      "redis://user:password@host; check the user with ACL LIST"),
     (("NOPERM",), "The store's user may not do this", "it needs +@all -@admin on keys gossamer:*, and INFO"),
-    (("OOM ",), "The store's memory is full", "raise its maxmemory or forget old tasks; nothing is lost"),
-    (("MISCONF",), "The store cannot write to its disk", "free space on it; nothing that was acknowledged is lost"),
     (("unknown command", "wrong number of arguments"), "The store is too old", "Redis 6.2 or newer, or Valkey"),
 )  # fmt: skip
 

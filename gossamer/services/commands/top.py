@@ -116,7 +116,7 @@ def screen(now: dict[str, Any]) -> RenderableType:
     size = sum(row["bytes_per_second"] for row in now["tasks"])
     leases = sum(row["leases"] for row in now["workers"])
     head = (
-        f"[bold]{len(now['workers'])}[/] workers   [bold]{rate:,.1f}[/] pages/s   {figures.size(size)}/s   "
+        f"[bold]{figures.counted(len(now['workers']), 'worker')}[/]   [bold]{rate:,.1f}[/] pages/s   {figures.size(size)}/s   "
         f"{leases:,} leases   {sum(row['pending'] for row in now['tasks']):,} waiting"
     )
     tasks = table(

@@ -144,6 +144,34 @@ def _known(record: Record) -> Iterator[Figure]:
                      f"known URLs of {found['urls']:,}, drawn {name}", wanted, said, met)  # fmt: skip
 
 
+def _shared(record: Record) -> Iterator[Figure]:
+    what = "one worker with its frontier in Redis, to the embedded engine"
+    ours, theirs = _rate(record, "redis"), _rate(record, "embedded")
+    if ours is None or theirs is None:
+        yield Figure(what, "≥ 70 %", "not measured", None)
+        return
+    yield Figure(
+        what, "≥ 70 %", f"{ours / theirs:.0%} ({ours:,.0f} : {theirs:,.0f} pages/s)", ours >= 0.7 * theirs
+    )
+    spent = record["redis_us_per_page"]
+    yield Figure(
+        "CPU of Redis a page", "≤ 30 µs", f"{spent:.0f} µs, its append-only file included", spent <= 30
+    )
+
+
+def _redis_store(record: Record) -> Iterator[Figure]:
+    found = record["figures"]
+    size = f"Redis, {found['urls']:,} URLs of {found['url_bytes']} bytes, {found['hosts']:,} hosts"
+    pending, terminal = found["bytes_pending"], found["bytes_terminal"]
+    yield Figure(f"{size}: memory of a pending one", "≤ 350 bytes", f"{pending:.0f} bytes", pending <= 350)
+    yield Figure(f"{size}: memory of a done one", "≤ 120 bytes", f"{terminal:.0f} bytes", terminal <= 120)
+    said = f"{found['new_urls_per_second']:,} new/s ({found['redis_us_per_new_url']} µs of Redis), "
+    said += (
+        f"{found['settles_per_second']:,} settles with leases/s ({found['redis_us_per_settle_and_lease']} µs)"
+    )
+    yield Figure(f"{size}: one client", "reported", said, None)
+
+
 def _startup(record: Record) -> Iterator[Figure]:
     median, worst = record["figures"]["median_s"], record["figures"]["worst_s"]
     said = f"{median:.3f} s (worst of ten {worst:.3f})"
@@ -155,6 +183,8 @@ _JUDGES: dict[str, Callable[[Record], Iterator[Figure]]] = {
     "large": _large,
     "workers": _workers,
     "long": _long,
+    "shared": _shared,
+    "redis_store": _redis_store,
     "frontier": _frontier,
     "known": _known,
     "startup": _startup,

@@ -45,6 +45,12 @@ def cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
+def cpu_seconds(pid: int) -> float:
+    """What a process that is alive has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def pinned(core: int | None) -> Callable[[], None] | None:
     """What a child does first, so that it and its children stay on that core."""
     return None if core is None else lambda: os.sched_setaffinity(0, {core})

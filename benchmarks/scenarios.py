@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import programs
-from benchmarks.measuring import Measured, cores, measure, resident_mib
+from benchmarks.measuring import Measured, cores, cpu_seconds, measure, resident_mib
 from benchmarks.programs import GOSSAMER
 from benchmarks.serving import Pages, serve
 
@@ -83,6 +83,42 @@ def long(plan: Plan) -> Record:
     return {"programs": {GOSSAMER: found}, "cores": _pinning(server), "problem": run.problem}
 
 
+def shared(plan: Plan) -> Record:
+    """Gossamer with the frontier in a file and with one in Redis, one worker; all share the cores."""
+    from gossamer.testing.servers import RedisServer
+
+    pages = Pages(plan.sized(50_000, 1_500))
+    found: dict[str, Record] = {name: {"pages": pages.count, "runs": []} for name in ("embedded", "redis")}
+    store_cpu: list[float] = []
+    for _ in range(plan.times):
+        for name, of in found.items():
+            with plan.room() as room:
+                server = RedisServer(room / "redis").start() if name == "redis" else None
+                more = ["--frontier", server.url] if server else []
+                run, words = _one(plan, room, (GOSSAMER, pages, more), None, None)
+                if server:
+                    store_cpu.append(cpu_seconds(server.process.pid) / pages.count * 1e6)
+                    server.kill()
+            of["runs"].append(run.to_json())
+            of["command"] = words
+            _say(f"  {name}: {_brief(run, pages.count)}")
+    problems = [
+        f"{name}: {run['problem']}" for name, of in found.items() for run in of["runs"] if run["problem"]
+    ]
+    return {
+        "programs": found, "cores": "server, store and program share all cores",
+        "problem": "; ".join(dict.fromkeys(problems)) or None, "redis_us_per_page": round(statistics.median(store_cpu), 1),
+    }  # fmt: skip
+
+
+def redis_store(plan: Plan) -> Record:
+    """The frontier on Redis alone: memory of 60-byte URLs, and its own CPU time."""
+    urls, hosts = (20_000, 1_000) if plan.quick else (5_000_000, 50_000)
+    return _module(
+        plan, "benchmarks.redis_store", ["--urls", str(urls), "--hosts", str(hosts)], timeout=1_500
+    )
+
+
 def frontier(plan: Plan) -> Record:
     """The frontier alone, full records with host queues."""
     urls, hosts = (50_000, 1_000) if plan.quick else (10_000_000, 100_000)
@@ -108,7 +144,8 @@ def startup(plan: Plan) -> Record:
 
 
 SCENARIOS: dict[str, Callable[[Plan], Record]] = {
-    function.__name__: function for function in (small, large, workers, long, frontier, known, startup)
+    function.__name__: function
+    for function in (small, large, workers, long, shared, frontier, known, redis_store, startup)
 }
 
 Job = tuple[str, Pages, Sequence[str]]

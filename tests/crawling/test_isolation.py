@@ -34,7 +34,13 @@ def all_children() -> list[str]:
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
 
 
-BEFORE = set(all_children())  # servers that other suites of this run share
+BEFORE: set[str] = set()  # servers that other suites of this run share
+
+
+@pytest.fixture(autouse=True)
+def remember_who_was_there() -> None:
+    BEFORE.clear()
+    BEFORE.update(all_children())
 
 
 def children() -> list[str]:

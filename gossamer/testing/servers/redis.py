@@ -24,7 +24,7 @@ class RedisServer:
             "--appendonly",
             "yes",
             "--dir",
-            str(folder),
+            str(folder.resolve()),
         ]
         command = [program("redis-server", "redis-server"), *words, *options]
         self.process = ServerProcess(command, folder, f"redis-{self.port}")

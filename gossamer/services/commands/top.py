@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,6 +43,8 @@ def top(
 
 
 async def _watch(state: Path, url: str, namespace: str, every: float, *, once: bool, as_json: bool) -> None:
+    import asyncio
+
     async with opened(state, url, namespace) as store:
         before = await look(store)
         await asyncio.sleep(min(every, 1.0))
@@ -80,7 +82,7 @@ async def look(store: Store) -> dict[str, Any]:
     for session in sessions:
         hosts.update({name or "(seeds)": n for name, n in session.hosts.items()})
     return {
-        "at": asyncio.get_running_loop().time(),
+        "at": time.monotonic(),
         "workers": [
             {"worker": one.worker, "beat_ago": round(one.beat_ago, 1), "leases": sum(one.leases.values()), "tasks": len(one.leases)}
             for one in sessions

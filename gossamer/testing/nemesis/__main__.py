@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gossamer.testing.nemesis.faults import KINDS
 from gossamer.testing.nemesis.running import Plan, run
+from gossamer.testing.nemesis.table import table
 
 
 def main() -> int:
@@ -23,7 +24,11 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--faults", type=int, default=3)
     parser.add_argument("--results", type=Path, help="a file that gets one JSON object a run")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="print such a file as a table, and end")
     options = parser.parse_args()
+    if options.table:
+        print(table(options.table))
+        return 0
     first, _, last = options.seeds.partition("-")
     wrong = 0
     for seed in range(int(first), int(last or first) + 1):

@@ -63,9 +63,9 @@ def run(plan: Plan, folder: Path, environment: dict[str, str] | None = None) -> 
         if code != 3:  # completed, and some pages of such a web fail
             verdict.complaints.append(f"end: exit {code}; it said {err[-300:]!r}")
         again = 0 if plan.kind in QUIET else verdict.faults * plan.workers * CONCURRENCY * AHEAD
-        judged(verdict, web, origin.log(), cluster.output, cluster.server, per_host=PER_HOST, again=again)
         if verdict.faults < plan.faults:
             verdict.void = f"the crawl was over after {verdict.faults} of {plan.faults} faults"
+        judged(verdict, web, origin.log(), cluster.output, cluster.server, per_host=PER_HOST, again=again)
         if verdict.complaints:
             verdict.complaints += [
                 f"worker {n} said: {worker.said[-600:]}" for n, worker in enumerate(cluster.workers)

@@ -17,6 +17,8 @@ from gossamer.testing.web import KnownWeb, Limits, OriginLog, judge
 
 PREFIX = b"gossamer:{default.0}:"
 BUCKET = 32  # records in one hash
+LOSING = frozenset({"kill_worker", "kill_child", "freeze_worker", "partition_worker"})
+REWINDING = frozenset({"lose_tail", "fail_over"})
 
 
 @dataclass
@@ -31,6 +33,8 @@ class Verdict:
     refetched: int = 0
     stale: int = 0
     hits: int = 0
+    lost_leases: int = 0
+    lost_ends: int = 0
     complaints: list[str] = field(default_factory=list)
     void: str = ""
 
@@ -70,6 +74,13 @@ def judged(
     hits, ideal = log.hits_by_url(), web.requests(limits)
     verdict.refetched = sum(max(hits[url] - most, 0) for url, most in ideal.items())
     verdict.hits = sum(hits.values())
+    verdict.lost_leases, verdict.lost_ends = rows.suspects, rows.incarnation
+    if verdict.kind in LOSING and not rows.suspects:
+        verdict.void = "no lease was lost"
+    elif verdict.kind in REWINDING and not rows.incarnation:
+        verdict.void = "the store lost nothing that anybody knew of"
+    elif verdict.kind == "restart_store" and not rows.began_anew:
+        verdict.void = "nobody met the store's second life"
     verdict.stale = rows.counters.get("stale", 0)
     if verdict.refetched > again:
         verdict.complaints.append(f"refetched: {verdict.refetched} requests, {again} can be explained")
@@ -90,6 +101,12 @@ class Rows:
             self.queued = sum(client.zcard(key) for key in client.scan_iter(PREFIX + b"q1:*", count=1000))
             rows = client.hgetall(PREFIX + b"h").items()
             self.hosts = {int(number): msgspec.msgpack.decode(row, type=dict) for number, row in rows}
+            meta = {name.decode(): value.decode() for name, value in client.hgetall(PREFIX + b"m").items()}
+            self.incarnation = int(
+                meta.get("incarnation", 0)
+            )  # how often the store was found to have lost its end
+            self.began_anew = int(float(meta.get("floor", 0))) > 0
+            self.suspects = 0  # records that were in the hands of somebody who was given up
             self.records = list(self._records(client))
 
     def _records(self, client: Any) -> Iterator[tuple[str, State, str]]:
@@ -99,6 +116,7 @@ class Rows:
                 if place in parts:
                     text = b"".join(parts.get(place + n * BUCKET, b"") for n in range(1, 4))
                     row, (url, *_) = msgspec.msgpack.decode(parts[place]), msgspec.msgpack.decode(text)
+                    self.suspects += row[8] is True
                     if url.startswith("\1"):
                         url = f"{self.hosts[row[0]]['scheme']}://{self.hosts[row[0]]['name']}{url[1:]}"
                     yield url, State(row[1]), (row[10] if len(row) > 10 else "") or ""

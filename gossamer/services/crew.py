@@ -28,6 +28,7 @@ from gossamer.model.errors import ExitCode, TaskFailed
 log = logging.getLogger("gossamer")
 
 PR_SET_PDEATHSIG = 1
+FRONTIER = "GOSSAMER_FRONTIER"  # where a child finds the URL of the frontier that it shares
 STUCK = 86  # the exit code of a child whose handler hangs
 MOST_DEATHS = 10  # of one place in the crew within the time below: then something is wrong with all of them
 DEATHS_WITHIN = 60.0
@@ -69,7 +70,9 @@ class Crew:
     """So many children, kept alive until the task ends."""
 
     def __init__(self, duty: Duty, count: int) -> None:
-        self._duty = msgspec.json.encode(duty).decode()
+        # Everybody on the machine sees the words of a command; the frontier's URL may hold a password.
+        self._duty = msgspec.json.encode(msgspec.structs.replace(duty, frontier="")).decode()
+        self._environment = {**os.environ, FRONTIER: duty.frontier}
         self._count = count
         self._children: dict[int, asyncio.subprocess.Process] = {}
         self._stopping = False
@@ -115,7 +118,7 @@ class Crew:
             # A session of its own: Ctrl-C at the terminal reaches the supervisor, who tells the children in order.
             child = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "gossamer.services.crew", self._duty, str(place), str(beats),
-                start_new_session=True, pass_fds=[beats],
+                start_new_session=True, pass_fds=[beats], env=self._environment,
             )  # fmt: skip
         except BaseException:
             os.close(heart)
@@ -238,6 +241,7 @@ def main(argv: list[str]) -> int:
     from gossamer.services.running import run_loop
 
     duty = msgspec.json.decode(argv[0], type=Duty)
+    duty = msgspec.structs.replace(duty, frontier=os.environ.pop(FRONTIER, ""))
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != duty.parent:
         return int(ExitCode.COMPLETED)  # the supervisor went away before we could be told

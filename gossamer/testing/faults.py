@@ -276,7 +276,8 @@ def _start_children_through_this(first: str | None) -> None:
             words = tuple(
                 new for word in words for new in (changed if word == "gossamer.services.crew" else [word])
             )
-            environment = {name: value for name, value in os.environ.items() if name != CRASH_AT}
+            given = options.pop("env", None) or os.environ
+            environment = {name: value for name, value in given.items() if name != CRASH_AT}
             if (at := left[0]) is not None:
                 environment[CRASH_AT], left[0] = at, None
             return await start(program, *words, env=environment, **options)

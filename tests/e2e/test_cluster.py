@@ -283,3 +283,21 @@ def until(condition: Callable[[], bool], within: float = 20.0) -> None:
     while not condition():
         assert time.monotonic() < late, "it did not come"
         time.sleep(0.05)
+
+
+def test_a_password_is_in_no_list_of_processes(machine: Callable[[str], Machine], tmp_path: Path) -> None:
+    """The worker's children get the store's URL by their environment: their words are everybody's to read."""
+    server = RedisServer(tmp_path / "guarded", "--requirepass", "hidden").start_guarded("hidden")
+    try:
+        here = machine("here")
+        here.environment["GOSSAMER_FRONTIER"] = f"redis://:hidden@127.0.0.1:{server.port}/0"
+        with here.worker() as process:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            until(lambda: bool(children.read_text().split()))
+            [child] = children.read_text().split()
+            until(lambda: b"services.crew" in Path(f"/proc/{child}/cmdline").read_bytes())
+            assert b"hidden" not in Path(f"/proc/{child}/cmdline").read_bytes()
+        assert "hidden" not in here.said.err
+        assert process.returncode == 0
+    finally:
+        server.kill()

@@ -103,7 +103,7 @@ function S.log_is_full(task) return task.rules.log_limit ~= nil and task.logged 
 local function write_tasks()
   for id, task in pairs(S.tasks) do
     local rules, wish = task.rules, task.wish
-    task.rules, task.wish, task.id = nil, nil, nil
+    task.rules, task.wish, task.id, task.halved, task.half = nil, nil, nil, nil, nil
     call('HSET', P .. 't', id, pack(task))
     task.rules, task.wish, task.id = rules, wish, id
   end
@@ -256,13 +256,28 @@ local function records_of(task)
   return of_task
 end
 
+-- A record is the array as it is kept, under the names of its fields: most are never looked at.
+local AT = {}
+for at, name in ipairs(FIELDS) do AT[name] = at end
+local Record = {
+  __index = function(record, name)
+    local at = AT[name]
+    return at and record.kept[at] or nil -- false stands for nothing
+  end,
+  __newindex = function(record, name, value)
+    local at = AT[name]
+    if not at then
+      rawset(record, name, value)
+      return
+    end
+    local kept = record.kept
+    for gap = #kept + 1, at - 1 do kept[gap] = false end
+    kept[at] = value == nil and false or value
+  end,
+}
+
 local function read_record(task, id, text)
-  local values, record = unpacked(text), { id = id, task = task }
-  for at, name in ipairs(FIELDS) do
-    local value = values[at]
-    record[name] = value ~= false and value or nil -- false stands for nothing
-  end
-  record.suspect = record.suspect or false
+  local record = setmetatable({ id = id, task = task, kept = unpacked(text) }, Record)
   records_of(task)[id] = record
   return record
 end
@@ -322,10 +337,15 @@ function S.text_of(record)
   return record.url, record.request
 end
 
-function S.new_record(task, id, record)
-  record.id, record.task = id, task
+function S.new_record(task, id, fields)
+  local kept = {}
+  for at, name in ipairs(FIELDS) do
+    local value = fields[name]
+    kept[at] = value == nil and false or value
+  end
+  local record = setmetatable({ id = id, task = task, kept = kept, url = fields.url, request = fields.request, dirty = true,
+    rewritten = true, is_new = true }, Record)
   records_of(task)[id] = record
-  record.dirty, record.rewritten, record.is_new = true, true, true
   return record
 end
 
@@ -344,18 +364,16 @@ local function write_records()
   for _, of_task in pairs(S.records) do
     for id, record in pairs(of_task) do
       if record.dirty then
-        local values, last = {}, 0
-        for at, name in ipairs(FIELDS) do
-          local value = record[name]
-          if value ~= nil and value ~= '' then last = at end
-          values[at] = value == nil and false or value
+        local kept = record.kept
+        for at = #kept, 1, -1 do -- what is nothing need not be kept
+          if kept[at] and kept[at] ~= '' then break end
+          kept[at] = nil
         end
-        for at = #FIELDS, last + 1, -1 do values[at] = nil end
         local key, place = bucket_of(record.task, id)
         local args = writes[key] or {}
         writes[key] = args
         args[#args + 1] = place
-        args[#args + 1] = pack(values)
+        args[#args + 1] = pack(kept)
         if record.rewritten then
           if not record.is_new then call('HDEL', key, place + 2 * BUCKET, place + 3 * BUCKET) end -- it may be shorter now
           pieces(args, place, pack({ shortened(record.url, S.host(record.host)), record.request }))
@@ -368,27 +386,37 @@ end
 
 -- Which keys are known, by linear hashing: one bucket more for every so many keys, split off from one before it.
 
-local function place_of(key, buckets)
-  local a, b, c, d = string.byte(key, 1, 4)
-  local hash, half = a + b * 256 + c * 65536 + d * 16777216, 1
+local function half_of(buckets)
+  local half = 1
   while half * 2 <= buckets do half = half * 2 end
+  return half
+end
+
+local function place_of(key, buckets, half)
+  local a, b, c, d = string.byte(key, 1, 4)
+  local hash = a + b * 256 + c * 65536 + d * 16777216
   local place = hash % (half * 2)
   if place >= buckets then place = hash % half end
-  return place, half
+  return place
+end
+
+local function bucket_key(task, key)
+  if task.halved ~= task.buckets then task.halved, task.half = task.buckets, half_of(task.buckets) end
+  return P .. 'k' .. task.id .. ':' .. place_of(key, task.buckets, task.half)
 end
 
 function S.known(task, key)
-  local id = call('HGET', P .. 'k' .. task.id .. ':' .. place_of(key, task.buckets), key)
+  local id = call('HGET', bucket_key(task, key), key)
   return id and tonumber(id)
 end
 
 local function split_bucket(task)
-  local _, half = place_of('\0\0\0\0', task.buckets)
-  local from, to = task.buckets - half, task.buckets
+  local from, to = task.buckets - half_of(task.buckets), task.buckets
+  local half = half_of(to + 1)
   local old, moved, names = P .. 'k' .. task.id .. ':' .. from, {}, {}
   local pairs_ = call('HGETALL', old)
   for at = 1, #pairs_, 2 do
-    if place_of(pairs_[at], to + 1) == to then
+    if place_of(pairs_[at], to + 1, half) == to then
       moved[#moved + 1] = pairs_[at]
       moved[#moved + 1] = pairs_[at + 1]
       names[#names + 1] = pairs_[at]
@@ -403,7 +431,7 @@ end
 
 function S.remember(task, key, id)
   if id > FULL * task.buckets then split_bucket(task) end
-  call('HSET', P .. 'k' .. task.id .. ':' .. place_of(key, task.buckets), key, id)
+  call('HSET', bucket_key(task, key), key, id)
 end
 
 -- Queues are written when somebody is about to look at them.

@@ -173,7 +173,7 @@ local function grant(task, session, n, answer)
     granted[record.host] = true
     answer.grants[#answer.grants + 1] = { write_lease(S.lane(task, host), session, record.id, record.kind), task.name,
       record.kind, url, host.name, record.priority, record.depth, record.hops, request or '', record.retries,
-      record.crashes, record.suspect }
+      record.crashes, record.suspect or false }
   end
   for id in pairs(granted) do answer.hosts[#answer.hosts + 1] = H.row(S.host(id)) end
   H.refresh(granted)

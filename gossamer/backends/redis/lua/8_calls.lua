@@ -212,7 +212,7 @@ function C.explain()
   local cancelled = S.is_over(task) and (record.state == PENDING or record.state == LEASED)
   return { url = S.text_of(record), state = cancelled and 5 or record.state, code = cancelled and task.reason or record.code or '',
     depth = record.depth, priority = record.priority, retries = record.retries, crashes = record.crashes,
-    suspect = record.suspect, found_on = parent, body = record.body,
+    suspect = record.suspect or false, found_on = parent, body = record.body,
     due_in = (not cancelled and record.due) and math.max(record.due - S.now, 0) or 0, host = H.row(S.host(record.host)),
     now = S.now }
 end

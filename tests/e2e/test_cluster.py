@@ -212,6 +212,26 @@ def test_top_shows_workers_tasks_and_rates(machine: Callable[[str], Machine], si
         assert finish(crawl).code in (0, 3, 4)
 
 
+def test_a_small_task_starts_beside_a_large_one(machine: Callable[[str], Machine]) -> None:
+    """A worker whose slots are full of one task begins another within five seconds, and does both."""
+    large_web = KnownWeb(6, pages=300, hosts=2, mix=Mix.plain(latency=0.3))
+    small_web = KnownWeb(7, pages=40, hosts=1, mix=Mix.plain())
+    away, here, there = machine("away"), machine("here"), machine("there")
+    with serve_child(large_web) as large, serve_child(small_web) as small, away.worker("--concurrency", "4"):
+        first = here.start(
+            *crawl_words(large, "--task", "large", "--no-work", "--output", "i.jsonl", "-s", "per_host=50")
+        )
+        until(lambda: len(large.log().visits) > 10)
+        began = time.monotonic()
+        second = there.start(*crawl_words(small, "--task", "small", "--no-work", "--output", "i.jsonl"))
+        until(lambda: len(small.log().visits) > 0)
+        assert time.monotonic() - began < 5
+        assert finish(second).code == 0
+        assert first.poll() is None, "the large one was over too soon for this to show anything"
+        assert here.run("cancel", "large")[0] == 0
+        finish(first)
+
+
 def test_labels_and_needs_pin_work_to_pools(machine: Callable[[str], Machine], site: Child) -> None:
     """A task that needs `eu` waits for a worker that has it."""
     away, here = machine("away"), machine("here")

@@ -376,7 +376,10 @@ class Worker:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN):
                 await self._idle.wait()
-        await settler.flush()
+        # A store that is away keeps nobody who was told to stop: what it does not hear of is fetched again.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE if self._told_to_stop else None):
+                await settler.flush()
         await asyncio.gather(*self._telling)
 
     async def _abort(self) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 
 import msgspec
 
+from gossamer.crawling.worker import Worker
 from gossamer.model.errors import ExitCode, TaskFailed
 
 log = logging.getLogger("gossamer")
@@ -222,9 +223,14 @@ async def work(duty: Duty, place: int) -> None:
             frontier, found[0].spec, spider, kept, Path(duty.state), on_stuck=stuck
         ) as worker:
             worker.name = f"{platform.node()}-{os.getpid()}" if duty.frontier else f"worker-{place + 1}"
-            loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGTERM, worker.stop)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave_in_time, worker)
             await worker.run()
+
+
+def leave_in_time(worker: Worker) -> None:
+    """Stop in good order; and at last anyhow, for the store may be away and the supervisor dead."""
+    worker.stop()
+    asyncio.get_running_loop().call_later(STOP_WITHIN, os._exit, int(ExitCode.COMPLETED))
 
 
 def stuck(where: str, seconds: float) -> None:

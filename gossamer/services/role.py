@@ -29,7 +29,7 @@ from gossamer.ports.frontier import Frontier
 from gossamer.ports.transport import Transport
 from gossamer.services import projects
 from gossamer.services.bodies import BLOBS
-from gossamer.services.crew import Duty, Role, stuck
+from gossamer.services.crew import Duty, Role, leave_in_time, stuck
 from gossamer.services.heap import keep_heap
 from gossamer.services.simple import simple_spider
 from gossamer.services.strangers import Telling
@@ -173,7 +173,7 @@ async def serve(duty: Duty, role: Role) -> None:
             )  # fmt: skip
             serving = Serving(frontier, worker, role)
             for number in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(number, worker.stop)
+                asyncio.get_running_loop().add_signal_handler(number, leave_in_time, worker)
             looking = asyncio.create_task(serving.run())
             working = asyncio.create_task(worker.run())
             try:

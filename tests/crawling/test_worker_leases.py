@@ -150,3 +150,25 @@ async def test_a_lasting_worker_takes_tasks_as_they_come() -> None:
     assert not running.done()
     worker.stop()
     await asyncio.wait_for(running, 3)
+
+
+async def test_a_store_that_is_away_keeps_nobody_who_was_told_to_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was open is finished, nobody takes its outcome, and the worker leaves all the same."""
+    monkeypatch.setattr(worker_module, "GOODBYE", 0.1)
+    shop = Shop(star(10))
+    worker = await shop.worker()
+    shop.site.gate = asyncio.Event()
+    running = asyncio.create_task(worker.run())
+    await until(lambda: shop.site.open == 1)
+    never = asyncio.Event()
+
+    async def silent(*_: Any) -> Any:
+        await never.wait()
+
+    for call in ("settle", "beat", "close_session"):
+        monkeypatch.setattr(shop.frontier, call, silent)
+    shop.site.gate.set()
+    worker.stop()
+    await asyncio.wait_for(running, 3)

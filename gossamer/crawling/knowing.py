@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-HALF = 400_000
+HALF = 600_000
 LONGEST = 300  # longer URLs are the store's to know: a hostile site must not fill this memory with them
 _NEVER = -(1 << 62)  # below every priority
 

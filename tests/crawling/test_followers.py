@@ -445,20 +445,3 @@ async def test_lag_is_what_is_not_yet_there(log: Log, follow: Callable[[Sink], S
         follower.notify(5)  # late news of what has been written
         await follower.drain()
         assert follower.lag == 0
-
-
-async def test_a_sink_goes_back_with_a_store_that_has_lost_its_end(log: Log) -> None:
-    """The cursor stands where it stood before; the target is cut back to it, and what comes again is there once."""
-    sink = Sink()
-    log.settle(3)
-    async with SinkFollower(log, sink, "t", "sink") as follower:
-        await follower.drain()
-        before = log.cursors["sink"]
-        log.settle(2)
-        await follower.drain()
-        assert sink.held == [1, 2, 3, 4, 5]
-        log.cursors["sink"] = before
-        log.items[3:] = [LoggedItem(1_000_004, b"4"), LoggedItem(1_000_005, b"5")]
-        await follower.drain()
-    assert sink.held == [1, 2, 3, 1_000_004, 1_000_005]
-    assert not sink.misused

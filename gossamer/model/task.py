@@ -115,6 +115,12 @@ LEADS_TO: dict[Command, TaskState] = {
 }
 
 
+REPEATABLE = frozenset(
+    {Command.CANCEL, Command.FINISH, Command.FAIL}
+)  # nothing happens where it is so already
+STATELESS = frozenset({Command.SEEDED, Command.UPDATE, Command.RETRY_FAILED})  # allowed in every state
+
+
 class UnknownTask(GossamerError):  # noqa: N818  (a fact, known by this name in the frontier's contract)
     """No task of this name is in the store."""
 

@@ -110,7 +110,12 @@ class Performance:
                     self._keeps_items = False
                 if not self._keeps_items:
                     self.spec = stored.spec
-                return await self._run(frontier)
+                try:
+                    return await self._run(frontier)
+                except Exception:
+                    if self._keeps_items:
+                        await self._leave_no_trace(frontier)
+                    raise
 
     async def _run(self, frontier: Frontier) -> Ending:
         task = await self._opened(frontier)

@@ -92,7 +92,7 @@ class Serving:
             transport: Transport = await stack.enter_async_context(
                 Telling(open_transport(runtime.settings), runtime.settings.host_patience)
             )
-        except (GossamerError, msgspec.ValidationError) as error:
+        except (GossamerError, msgspec.DecodeError) as error:
             await stack.aclose()
             self._specs[name] = view.spec
             self._leave_alone(name, str(error))

@@ -5,10 +5,17 @@ from __future__ import annotations
 from gossamer.backends.memory.items import Items
 from gossamer.backends.memory.rows import Task
 from gossamer.model.errors import UsageError
-from gossamer.model.task import CHANGES, ENDED, LEADS_TO, Command, IllegalChange, TaskSpec, TaskState
-
-REPEATABLE = frozenset({Command.CANCEL, Command.FINISH, Command.FAIL})
-STATELESS = frozenset({Command.SEEDED, Command.UPDATE, Command.RETRY_FAILED})  # allowed in every state
+from gossamer.model.task import (
+    CHANGES,
+    ENDED,
+    LEADS_TO,
+    REPEATABLE,
+    STATELESS,
+    Command,
+    IllegalChange,
+    TaskSpec,
+    TaskState,
+)
 
 
 class Commands(Items):

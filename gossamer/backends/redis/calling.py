@@ -81,11 +81,10 @@ class Calls:
         self._script = source().encode()
         self._sha = sha1(self._script, usedforsecurity=False).hexdigest().encode()
         self.life = -1  # the store's incarnation, as it was told last
-        self._highest = (
-            0  # how many calls the store had taken at our last one, and which process it was then:
-        )
         self._is_away = False  # which was said, once for all the calls that wait
-        self._run: bytes | None = None  # a store that has taken fewer has lost its end
+        # How many calls the store had taken at our last one, and which process it was then: one that has taken fewer has lost its end.
+        self._highest = 0
+        self._run: bytes | None = None
 
     async def __call__(self, call: str, /, **arguments: Any) -> list[Any]:
         """The script's answer: one packed value, and what came beside it as it is."""

@@ -17,11 +17,8 @@ from gossamer.backends.redis.packing import as_string, link_row, outcome_row
 from gossamer.model.errors import UsageError
 from gossamer.model.host import HostView
 from gossamer.model.record import Leases, Link, LoggedItem, Outcome, Pushed
-from gossamer.model.task import CHANGES, LEADS_TO, Command, TaskSpec, TaskView
+from gossamer.model.task import CHANGES, LEADS_TO, REPEATABLE, STATELESS, Command, TaskSpec, TaskView
 from gossamer.ports.frontier import CursorAhead, Explained, SessionView
-
-REPEATABLE = frozenset({Command.CANCEL, Command.FINISH, Command.FAIL})
-STATELESS = frozenset({Command.SEEDED, Command.UPDATE, Command.RETRY_FAILED})
 
 
 class Now(Protocol):
